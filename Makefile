@@ -1,0 +1,46 @@
+# make demo and make test are all one needs; `make help` lists the rest.
+
+# Where Go's own installer puts it, for a root shell that does not know.
+export PATH := $(PATH):/usr/local/go/bin
+
+# The packages whose tests need no Docker: they run under the race detector as well.
+RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/... ./volumes/...
+
+# A checkout that git will not read (another owner, no git) is built without its revision.
+VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build images bench fuzz clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## get Docker if need be, start the daemon, run three members and a rolling update; leaves them running
+	@test/scripts/demo.sh
+
+test: ## everything that proves the project, Docker included
+	test/scripts/go.sh
+	test/scripts/docker.sh
+	test/images/build.sh
+	go vet ./...
+	test/scripts/race.sh $(RACE)
+	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
+
+build: ## bin/stsd, one static binary
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -o bin/stsd ./cmd/stsd
+
+images: ## the images of demo and tests, made without a registry
+	test/scripts/docker.sh
+	test/images/build.sh
+
+bench: ## figures side by side with raw Docker
+	test/scripts/docker.sh
+	test/images/build.sh
+	STSD_TEST_DOCKER=1 go test ./test -run '^$$' -bench . -benchtime 1x -timeout 25m
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	test/scripts/fuzz.sh $(FUZZTIME)
+
+clean: ## remove what build and tests left here; no container, image or volume
+	rm -rf bin *.test *.out *.prof
