@@ -1,0 +1,120 @@
+package hcl
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// DefaultDomain is the DNS domain when Env names none.
+const DefaultDomain = "cluster.local"
+
+// Env is what a member's rendering depends on beside its set and template.
+type Env struct {
+	Domain    string // DefaultDomain when empty
+	Revision  string // name
+	Ordinal   int
+	Ordinals  []int // the set's, in order; Ordinal may be missing from them: a member that is being removed
+	Addresses map[int]netip.Addr
+	HostIP    netip.Addr   // the gateway
+	Fresh     map[int]bool // ordinals of which no container has used the volumes yet
+	Formed    bool         // all members were ready at the same time once
+	ImageIDs  map[string]string
+}
+
+func (e Env) domain() string {
+	if e.Domain == "" {
+		return DefaultDomain
+	}
+	return e.Domain
+}
+
+// Fields of self and set; docs/spec.md explains them.
+var (
+	selfFields = []string{"ordinal", "index", "name", "fqdn", "ip", "host_ip", "fresh"}
+	setFields  = []string{"name", "namespace", "service", "replicas", "fqdn", "members", "peers", "first", "formed"}
+)
+
+// A view gives self and set their values.
+type view struct {
+	set     *jobspecs.Set
+	service string // of the template
+	env     Env
+}
+
+func (v view) variables() map[string]cty.Value {
+	return map[string]cty.Value{"self": v.member(v.env.Ordinal), "set": v.setValue()}
+}
+
+func (v view) member(ordinal int) cty.Value {
+	name := jobspecs.MemberName(v.set.Name, ordinal)
+	return cty.ObjectVal(map[string]cty.Value{
+		"ordinal": cty.NumberIntVal(int64(ordinal)),
+		"index":   cty.NumberIntVal(int64(v.index(ordinal))),
+		"name":    cty.StringVal(name),
+		"fqdn":    cty.StringVal(jobspecs.FQDN(name, v.service, v.set.Namespace, v.env.domain())),
+		"ip":      addressValue(v.env.Addresses[ordinal]),
+		"host_ip": addressValue(v.env.HostIP),
+		"fresh":   cty.BoolVal(v.env.Fresh[ordinal]),
+	})
+}
+
+// index is the position in the set; a member that is being removed keeps the one
+// it had.
+func (v view) index(ordinal int) int {
+	if i, ok := slices.BinarySearch(v.env.Ordinals, ordinal); ok {
+		return i
+	}
+	return ordinal - v.set.StartOrdinal
+}
+
+// addressValue is "" where no address is known.
+func addressValue(a netip.Addr) cty.Value {
+	if !a.IsValid() {
+		return cty.StringVal("")
+	}
+	return cty.StringVal(a.String())
+}
+
+func (v view) setValue() cty.Value {
+	members, peers := v.members()
+	first := v.env.Ordinal
+	if len(v.env.Ordinals) > 0 {
+		first = v.env.Ordinals[0]
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"name":      cty.StringVal(v.set.Name),
+		"namespace": cty.StringVal(v.set.Namespace),
+		"service":   cty.StringVal(v.service),
+		"replicas":  cty.NumberIntVal(int64(len(v.env.Ordinals))),
+		"fqdn":      cty.StringVal(jobspecs.ServiceDomain(v.service, v.set.Namespace, v.env.domain())),
+		"members":   members,
+		"peers":     peers,
+		"first":     v.member(first),
+		"formed":    cty.BoolVal(v.env.Formed),
+	})
+}
+
+func (v view) members() (members, peers cty.Value) {
+	var all, others []cty.Value
+	for _, o := range v.env.Ordinals {
+		m := v.member(o)
+		all = append(all, m)
+		if o != v.env.Ordinal {
+			others = append(others, m)
+		}
+	}
+	return listOfMembers(all), listOfMembers(others)
+}
+
+var memberType = view{set: &jobspecs.Set{}}.member(0).Type()
+
+func listOfMembers(list []cty.Value) cty.Value {
+	if len(list) == 0 {
+		return cty.ListValEmpty(memberType)
+	}
+	return cty.ListVal(list)
+}

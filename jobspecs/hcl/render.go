@@ -1,0 +1,536 @@
+package hcl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// Render gives one member its PodSpec: every expression its value, everything
+// unwritten its default. The error names the member and the attribute.
+func Render(set *jobspecs.Set, t jobspecs.Template, env Env) (jobspecs.PodSpec, error) {
+	spec, err := render(set, t, env)
+	if err != nil {
+		return jobspecs.PodSpec{}, fmt.Errorf("render %s: %w", jobspecs.MemberName(set.Name, env.Ordinal), err)
+	}
+	return spec, nil
+}
+
+// An attributeError is what is wrong with one attribute of a member.
+type attributeError struct {
+	path string // as in Diff
+	err  error
+}
+
+func (e *attributeError) Error() string { return e.path + ": " + e.err.Error() }
+func (e *attributeError) Unwrap() error { return e.err }
+
+func render(set *jobspecs.Set, t jobspecs.Template, env Env) (jobspecs.PodSpec, error) {
+	doc, err := decodeDocument(t)
+	if err != nil {
+		return jobspecs.PodSpec{}, err
+	}
+	v := view{set: set, service: textOr(doc, "service", set.Name), env: env}
+	pod, err := resolve[podDoc](v, doc, setSchema, "")
+	if err != nil {
+		return jobspecs.PodSpec{}, err
+	}
+	spec := v.podSpec(pod)
+	if spec.Volumes, err = v.volumes(doc); err != nil {
+		return jobspecs.PodSpec{}, err
+	}
+	for _, name := range sortedKeys(pod.Container) {
+		c, err := v.container(name, pod.Container[name])
+		if err != nil {
+			return jobspecs.PodSpec{}, err
+		}
+		spec.Containers = append(spec.Containers, c)
+	}
+	return spec, nil
+}
+
+// The documents after every expression got its value: what a template holds, as
+// Go types. Pointers and nil tell what was not written.
+type (
+	podDoc struct {
+		Labels           map[string]string
+		ExtraHosts       map[string]string `json:"extra_hosts"`
+		Sysctls          map[string]string
+		TerminationGrace *span `json:"termination_grace"`
+		Container        map[string]containerDoc
+	}
+	containerDoc struct {
+		Image      string
+		Pull       string
+		Command    []string
+		Args       []string
+		Env        map[string]string
+		User       string
+		WorkingDir string `json:"working_dir"`
+		StopSignal string `json:"stop_signal"`
+		Port       map[string]portDoc
+		Mount      map[string][]mountDoc
+		File       map[string]fileDoc
+		Probe      map[string]probeDoc
+		Restart    struct{ First, Initial, Max, Reset *span }
+		Resources  struct {
+			CPU    float64
+			Memory bytes64
+		}
+		Log *struct {
+			Driver  string
+			Options map[string]string
+		}
+	}
+	portDoc struct {
+		Container, Host int
+		Protocol        string
+		HostIP          string `json:"host_ip"`
+	}
+	mountDoc struct {
+		Path     string
+		ReadOnly bool `json:"read_only"`
+	}
+	fileDoc  struct{ Content, Mode, Owner string }
+	probeDoc struct {
+		Exec *struct{ Command []string }
+		HTTP *struct {
+			Port         any
+			Path, Scheme string
+			Headers      map[string]string
+		}
+		TCP              *struct{ Port any }
+		InitialDelay     *span `json:"initial_delay"`
+		Period           *span
+		Timeout          *span
+		SuccessThreshold int `json:"success_threshold"`
+		FailureThreshold int `json:"failure_threshold"`
+	}
+	volumeDoc struct {
+		Size    bytes64
+		Driver  string
+		Options map[string]string
+	}
+)
+
+// A span is a duration in normal form.
+type span time.Duration
+
+// UnmarshalText reads "1m30s".
+func (s *span) UnmarshalText(b []byte) error {
+	d, err := time.ParseDuration(string(b))
+	*s = span(d)
+	return err
+}
+
+func (s *span) or(other time.Duration) time.Duration {
+	if s == nil {
+		return other
+	}
+	return time.Duration(*s)
+}
+
+// bytes64 is a size in normal form.
+type bytes64 int64
+
+// UnmarshalText reads "64MiB".
+func (n *bytes64) UnmarshalText(b []byte) error {
+	v, err := jobspecs.Size(string(b))
+	*n = bytes64(v)
+	return err
+}
+
+// resolve gives every expression of a document its value and reads it as T.
+func resolve[T any](v view, doc document, s *block, path string) (T, error) {
+	var out T
+	r := &resolver{view: v, doc: doc}
+	values, err := r.body(doc, s, path)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(encode(values), &out); err != nil {
+		return out, fmt.Errorf("read template: %w", err)
+	}
+	return out, nil
+}
+
+// A resolver evaluates the expressions of one document for one member.
+type resolver struct {
+	view
+	doc document
+	ctx *hcl2.EvalContext // made when the first expression is met
+}
+
+func (r *resolver) body(d document, s *block, path string) (document, error) {
+	out := document{}
+	for _, key := range sortedKeys(d) {
+		v, err := r.entry(d[key], s, key, join(path, key))
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			out[key] = v
+		}
+	}
+	return out, nil
+}
+
+// entry is one attribute or group of blocks. What the schema does not know here
+// (names of volumes, variables) is none of the member's.
+func (r *resolver) entry(v any, s *block, key, path string) (any, error) {
+	if a, ok := s.attr(key); ok {
+		value, err := r.value(v, a.kind, path)
+		if err == nil && value == nil && a.required {
+			err = errors.New("it has no value")
+		}
+		return value, atAttribute(path, err)
+	}
+	group, isGroup := v.(document)
+	b := s.block(key)
+	if b == nil || !isGroup {
+		return nil, nil
+	}
+	if b.label == "" {
+		return r.body(group, b, path)
+	}
+	out := document{}
+	for _, label := range sortedKeys(group) {
+		one, err := r.labelled(group[label], b, join(path, label))
+		if err != nil {
+			return nil, err
+		}
+		out[label] = one
+	}
+	return out, nil
+}
+
+func atAttribute(path string, err error) error {
+	if known := (*attributeError)(nil); err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &attributeError{path, err}
+}
+
+func (r *resolver) labelled(v any, b *block, path string) (any, error) {
+	if !b.list {
+		d, _ := v.(document)
+		return r.body(d, b, path)
+	}
+	list, _ := v.([]any)
+	out := make([]any, len(list))
+	for i, item := range list {
+		d, _ := item.(document)
+		one, err := r.body(d, b, fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = one
+	}
+	return out, nil
+}
+
+// value is an attribute's value; nil when its expression gives null.
+func (r *resolver) value(v any, k *kind, path string) (any, error) {
+	if text, ok := expression(v); ok {
+		return r.evaluate(text, k)
+	}
+	switch v := v.(type) {
+	case []any:
+		return r.list(v, k, path)
+	case document:
+		return r.table(v, k, path)
+	}
+	return v, nil
+}
+
+func (r *resolver) list(list []any, k *kind, path string) (any, error) {
+	out := make([]any, len(list))
+	for i, item := range list {
+		v, err := r.value(item, k.elem, path)
+		if err == nil && v == nil {
+			err = fmt.Errorf("element %d is null", i)
+		}
+		if err != nil {
+			return nil, atAttribute(fmt.Sprintf("%s[%d]", path, i), err)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+func (r *resolver) table(d document, k *kind, path string) (any, error) {
+	out := document{}
+	for _, key := range sortedKeys(d) {
+		v, err := r.value(d[key], k.elem, path)
+		if err != nil {
+			return nil, atAttribute(join(path, key), err)
+		}
+		if v != nil {
+			out[key] = v
+		}
+	}
+	return out, nil
+}
+
+func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
+	defer func() { // a library that panics must not take the daemon with it
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %v", text, p)
+		}
+	}()
+	e, ds := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
+	if ds.HasErrors() {
+		return nil, fmt.Errorf("%s: %s", text, reason(ds))
+	}
+	ctx, err := r.context()
+	if err != nil {
+		return nil, err
+	}
+	v, ds := e.Value(ctx)
+	if ds.HasErrors() {
+		return nil, fmt.Errorf("%s: %s", text, reason(ds))
+	}
+	if v.IsNull() {
+		return nil, nil
+	}
+	if !v.IsWhollyKnown() {
+		return nil, fmt.Errorf("%s: it has no value", text)
+	}
+	return k.read(v)
+}
+
+func reason(ds hcl2.Diagnostics) string {
+	for _, d := range ds {
+		if d.Severity == hcl2.DiagError {
+			return lowerFirst(d.Summary) + ": " + d.Detail
+		}
+	}
+	return ds.Error()
+}
+
+func (r *resolver) context() (*hcl2.EvalContext, error) {
+	if r.ctx != nil {
+		return r.ctx, nil
+	}
+	vars := map[string]cty.Value{}
+	for name, encoded := range part(r.doc, "var") {
+		v, err := decodeValue(encoded)
+		if err != nil {
+			return nil, fmt.Errorf("var.%s: %w", name, err)
+		}
+		vars[name] = v
+	}
+	r.ctx = &hcl2.EvalContext{Variables: r.variables(), Functions: functions(storedFiles(part(r.doc, "read")), nil)}
+	r.ctx.Variables["var"] = cty.ObjectVal(vars)
+	return r.ctx, nil
+}
+
+// storedFiles are the files that a document carries.
+type storedFiles document
+
+func (f storedFiles) file(path string) (string, error) {
+	text, ok := f[path].(string)
+	if !ok {
+		return "", fmt.Errorf("there is no file %q", path)
+	}
+	return text, nil
+}
+
+func (f storedFiles) exists(path string) (bool, error) {
+	_, ok := f[path].(string)
+	return ok, nil
+}
+
+// podSpec is what does not belong to a container.
+func (v view) podSpec(pod podDoc) jobspecs.PodSpec {
+	ns, domain := v.set.Namespace, v.env.domain()
+	return jobspecs.PodSpec{
+		Set:              v.set.Key(),
+		Ordinal:          v.env.Ordinal,
+		Name:             jobspecs.MemberName(v.set.Name, v.env.Ordinal),
+		Revision:         v.env.Revision,
+		Service:          v.service,
+		Domain:           jobspecs.ServiceDomain(v.service, ns, domain),
+		Search:           []string{ns + ".svc." + domain, "svc." + domain, domain},
+		Network:          jobspecs.NetworkName(ns),
+		Address:          v.env.Addresses[v.env.Ordinal],
+		Labels:           pod.Labels,
+		ExtraHosts:       pod.ExtraHosts,
+		Sysctls:          pod.Sysctls,
+		TerminationGrace: pod.TerminationGrace.or(30 * time.Second),
+	}
+}
+
+// volumes are those of the template's claims. What the set says about a claim
+// (size, driver, options) is no part of the template.
+func (v view) volumes(doc document) ([]jobspecs.VolumeSpec, error) {
+	var out []jobspecs.VolumeSpec
+	names, _ := doc["volume"].([]any)
+	for _, n := range names {
+		name, _ := n.(string)
+		spec, err := v.claim(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, spec)
+	}
+	return out, nil
+}
+
+func (v view) claim(name string) (jobspecs.VolumeSpec, error) {
+	spec := jobspecs.VolumeSpec{
+		Claim:  name,
+		Name:   jobspecs.VolumeName(v.set.Namespace, name, v.set.Name, v.env.Ordinal),
+		Driver: "local",
+	}
+	i := slices.IndexFunc(v.set.Claims, func(c jobspecs.Claim) bool { return c.Name == name })
+	if i < 0 {
+		return spec, nil
+	}
+	doc, err := decodeDocument(v.set.Claims[i].Spec)
+	if err != nil {
+		return spec, err
+	}
+	claim, err := resolve[volumeDoc](v, doc, volumeSchema, "volume."+name)
+	if err != nil {
+		return spec, err
+	}
+	spec.Size, spec.Options = int64(claim.Size), claim.Options
+	if claim.Driver != "" {
+		spec.Driver = claim.Driver
+	}
+	return spec, nil
+}
+
+func (v view) container(name string, c containerDoc) (jobspecs.Container, error) {
+	out := jobspecs.Container{
+		Name:       name,
+		Image:      c.Image,
+		ImageID:    v.env.ImageIDs[c.Image],
+		Pull:       or(c.Pull, jobspecs.PullMissing),
+		Command:    c.Command,
+		Args:       c.Args,
+		Env:        c.Env,
+		User:       c.User,
+		WorkingDir: c.WorkingDir,
+		StopSignal: c.StopSignal,
+		Ports:      ports(c.Port),
+		Mounts:     v.mounts(c.Mount),
+		Files:      files(c.File),
+		Restart: jobspecs.Restart{
+			First:   c.Restart.First.or(0),
+			Initial: c.Restart.Initial.or(time.Second),
+			Max:     c.Restart.Max.or(time.Minute),
+			Reset:   c.Restart.Reset.or(5 * time.Minute),
+		},
+		CPU:    c.Resources.CPU,
+		Memory: int64(c.Resources.Memory),
+	}
+	if c.Log != nil {
+		out.Log = &jobspecs.Log{Driver: c.Log.Driver, Options: c.Log.Options}
+	}
+	into := map[string]**jobspecs.Probe{"startup": &out.Startup, "readiness": &out.Readiness, "liveness": &out.Liveness}
+	for _, kind := range sortedKeys(c.Probe) {
+		p, err := probe(c.Probe[kind], c.Port)
+		if err != nil {
+			return out, &attributeError{fmt.Sprintf("container.%s.probe.%s.%s.port", name, kind, checkOf(p)), err}
+		}
+		*into[kind] = p
+	}
+	return out, nil
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func ports(written map[string]portDoc) []jobspecs.Port {
+	var out []jobspecs.Port
+	for _, name := range sortedKeys(written) {
+		p := written[name]
+		port := jobspecs.Port{Name: name, Container: p.Container, Protocol: or(p.Protocol, "tcp"), Host: p.Host}
+		if p.Host != 0 {
+			port.HostIP = or(p.HostIP, "127.0.0.1")
+		}
+		out = append(out, port)
+	}
+	return out
+}
+
+func (v view) mounts(written map[string][]mountDoc) []jobspecs.Mount {
+	var out []jobspecs.Mount
+	for _, claim := range sortedKeys(written) {
+		volume := jobspecs.VolumeName(v.set.Namespace, claim, v.set.Name, v.env.Ordinal)
+		for _, m := range written[claim] {
+			out = append(out, jobspecs.Mount{Claim: claim, Volume: volume, Path: m.Path, ReadOnly: m.ReadOnly})
+		}
+	}
+	return out
+}
+
+func files(written map[string]fileDoc) []jobspecs.File {
+	var out []jobspecs.File
+	for _, path := range sortedKeys(written) {
+		f := written[path]
+		mode, _ := strconv.ParseUint(or(f.Mode, "0644"), 8, 32)
+		out = append(out, jobspecs.File{Path: path, Content: []byte(f.Content), Mode: uint32(mode), Owner: f.Owner})
+	}
+	return out
+}
+
+func probe(p probeDoc, ports map[string]portDoc) (*jobspecs.Probe, error) {
+	out := &jobspecs.Probe{
+		InitialDelay:     p.InitialDelay.or(0),
+		Period:           p.Period.or(10 * time.Second),
+		Timeout:          p.Timeout.or(5 * time.Second),
+		SuccessThreshold: max(p.SuccessThreshold, 1),
+		FailureThreshold: p.FailureThreshold,
+	}
+	if out.FailureThreshold == 0 {
+		out.FailureThreshold = 3
+	}
+	var err error
+	switch {
+	case p.Exec != nil:
+		out.Exec = p.Exec.Command
+	case p.HTTP != nil:
+		out.HTTP = &jobspecs.HTTPCheck{Path: or(p.HTTP.Path, "/"), Scheme: or(p.HTTP.Scheme, "http"), Headers: p.HTTP.Headers}
+		out.HTTP.Port, err = portNumber(p.HTTP.Port, ports)
+	case p.TCP != nil:
+		out.TCP = &jobspecs.TCPCheck{}
+		out.TCP.Port, err = portNumber(p.TCP.Port, ports)
+	}
+	return out, err
+}
+
+func checkOf(p *jobspecs.Probe) string {
+	if p.HTTP != nil {
+		return "http"
+	}
+	return "tcp"
+}
+
+// portNumber resolves a probe's port, a number or the name of a port block.
+func portNumber(ref any, ports map[string]portDoc) (int, error) {
+	if n, ok := ref.(float64); ok {
+		return int(n), nil
+	}
+	name, _ := ref.(string)
+	p, ok := ports[name]
+	if !ok {
+		return 0, fmt.Errorf("there is no port %q in this container%s", name, didYouMean(name, sortedKeys(ports)))
+	}
+	return p.Container, nil
+}

@@ -1,0 +1,286 @@
+package hcl
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// A block of the language: what may stand in it. docs/spec.md is made from these.
+type block struct {
+	name   string
+	label  string             // word for its label in the docs; empty: it has none
+	check  func(string) error // of the label
+	list   bool               // several blocks may have one label (mount)
+	later  bool               // known, refused: not supported yet
+	doc    string
+	attrs  []attr
+	blocks []*block
+	// normalLabel is the form of the label in a template; nil: as it is.
+	normalLabel func(string) (string, error)
+}
+
+// An attr is one attribute of a block.
+type attr struct {
+	name     string
+	kind     *kind
+	required bool
+	member   bool // may use self and set
+	later    bool // known, refused: not supported yet
+	empty    bool // written empty it is as if absent
+	def      string
+	doc      string
+}
+
+func (b *block) attr(name string) (attr, bool) {
+	i := slices.IndexFunc(b.attrs, func(a attr) bool { return a.name == name })
+	if i < 0 {
+		return attr{}, false
+	}
+	return b.attrs[i], true
+}
+
+func (b *block) block(name string) *block {
+	i := slices.IndexFunc(b.blocks, func(c *block) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.blocks[i]
+}
+
+// names of everything that may stand in the block.
+func (b *block) names() []string {
+	var names []string
+	for _, a := range b.attrs {
+		names = append(names, a.name)
+	}
+	for _, c := range b.blocks {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func laterAttrs(names ...string) []attr {
+	var attrs []attr
+	for _, n := range names {
+		attrs = append(attrs, attr{name: n, later: true})
+	}
+	return attrs
+}
+
+func laterBlock(name string) *block { return &block{name: name, later: true} }
+
+var fileSchema = &block{
+	blocks: []*block{
+		{name: "variable", label: "NAME", check: checkIdentifier, doc: "a value given from outside: `-var NAME=…`, `--var-file`, `STSD_VAR_NAME`; one not given again keeps its stored value", attrs: []attr{
+			{name: "type", doc: "a type as in Terraform: `string`, `number`, `bool`, `list(string)`, `map(number)`, `object({…})`", def: "any; a value from outside is a string"},
+			{name: "default", doc: "its value when none is given; may call functions, `env()` too, but use no variable"},
+			{name: "description", doc: "for people"},
+			{name: "sensitive", doc: "`true` is not supported yet", def: "`false`"},
+		}, blocks: []*block{
+			{name: "validation", doc: "a rule for the value; several may stand", attrs: []attr{
+				{name: "condition", required: true, doc: "an expression over `var.*` that must be true"},
+				{name: "error_message", required: true, doc: "what is said when it is not"},
+			}},
+		}},
+		{name: "locals", doc: "names for expressions, `local.NAME`; several blocks may stand"},
+		setSchema,
+		laterBlock("secret"),
+	},
+}
+
+var setSchema = &block{
+	name: "statefulset", label: "NAME", check: checkLabel,
+	doc: "one set; several may stand in a file",
+	attrs: append([]attr{
+		{name: "namespace", kind: label, def: "`default`", doc: "names are unique within it; it has its own network and DNS domain"},
+		{name: "replicas", kind: number(0, 100000), def: "the stored count; 1 for a new set", doc: "how many members"},
+		{name: "start_ordinal", kind: number(0, math.MaxInt32), def: "0", doc: "the first member's number"},
+		{name: "service", kind: label, def: "the set's name", doc: "the DNS name over the members: `redis-0.SERVICE.default.svc.cluster.local`"},
+		{name: "pod_management", kind: oneOf(jobspecs.Ordered, jobspecs.Parallel), def: "`ordered`", doc: "`ordered`: member by member; `parallel`: creation, scaling and deletion at once"},
+		{name: "recovery_wait", kind: duration, def: "0s", doc: "stagger between members that come back"},
+		{name: "revision_history_limit", kind: number(-1, math.MaxInt32), def: "10", doc: "how many old revisions are kept; -1 keeps all"},
+		{name: "termination_grace", kind: duration, def: "30s", doc: "from the stop signal to the kill"},
+		{name: "labels", kind: labels, member: true, empty: true, doc: "put on every member's containers"},
+		{name: "extra_hosts", kind: hosts, member: true, empty: true, doc: "host name → address, added to the members' hosts file"},
+		{name: "sysctls", kind: sysctls, member: true, empty: true, doc: "`net.*` of the member"},
+	}, laterAttrs("reserve", "start_after", "networks", "share_processes")...),
+	blocks: []*block{
+		{name: "locals", doc: "names for expressions that may use `self` and `set`"},
+		updateSchema, dnsSchema, volumeSchema, containerSchema,
+		laterBlock("guard"), laterBlock("host_access"), laterBlock("scratch"), laterBlock("bind"),
+		laterBlock("init"), laterBlock("sidecar"), laterBlock("hook"),
+	},
+}
+
+var updateSchema = &block{
+	name: "update", doc: "how a changed template reaches the members",
+	attrs: append([]attr{
+		{name: "strategy", kind: oneOf(jobspecs.Rolling, jobspecs.OnDelete), def: "`rolling`", doc: "`on_delete`: a member changes when it is restarted by hand"},
+		{name: "partition", kind: number(0, math.MaxInt32), def: "0", doc: "ordinals below it keep the old revision"},
+		{name: "max_unavailable", kind: percent, def: "1", doc: "how many members, or `\"30%\"`, may be away at once"},
+		{name: "min_ready", kind: duration, def: "0s", doc: "ready for this long counts as available"},
+	}, laterAttrs("deadline", "on_failure", "order", "last")...),
+}
+
+var dnsSchema = &block{
+	name: "dns", doc: "which names are answered when",
+	attrs: []attr{
+		{name: "member_names", kind: oneOf(jobspecs.Always, jobspecs.Running, jobspecs.Ready), def: "`always`", doc: "when a member's own name is answered"},
+		{name: "set_name", kind: oneOf(jobspecs.Peers, jobspecs.Ready, jobspecs.Running), def: "`peers`", doc: "which members the set's name gives: `peers` gives running ones to members, ready ones to others"},
+		{name: "ttl", kind: duration, def: "5s", doc: "how long an answer may be kept"},
+		{name: "negative_ttl", kind: duration, def: "2s", doc: "how long \"no such name\" may be kept"},
+	},
+}
+
+var volumeSchema = &block{
+	name: "volume", label: "CLAIM", check: checkLabel,
+	doc: "one volume for each ordinal, bound again for life",
+	attrs: []attr{
+		{name: "size", kind: size, member: true, doc: "a quota where the driver has one, else a watched limit", def: "none"},
+		{name: "driver", kind: text, def: "`local`", doc: "Docker's volume driver"},
+		{name: "options", kind: stringMap, member: true, empty: true, doc: "the driver's options"},
+		{name: "on_scale_down", kind: oneOf(jobspecs.Retain, jobspecs.Delete), def: "`retain`", doc: "what becomes of the volume when its ordinal goes"},
+		{name: "on_delete", kind: oneOf(jobspecs.Retain, jobspecs.Delete), def: "`retain`", doc: "what becomes of the volumes when the set is deleted"},
+	},
+}
+
+var containerSchema = &block{
+	name: "container", label: "NAME", check: checkLabel,
+	doc: "what runs; exactly one for now",
+	attrs: []attr{
+		{name: "image", kind: image, required: true, member: true, doc: "a name such as `redis:7`"},
+		{name: "pull", kind: oneOf(jobspecs.PullMissing, jobspecs.PullAlways, jobspecs.PullNever), def: "`missing`", doc: "when the image is pulled"},
+		{name: "command", kind: argv, member: true, def: "the image's", doc: "replaces the image's entrypoint"},
+		{name: "args", kind: argv, member: true, def: "the image's", doc: "replaces the image's command"},
+		{name: "env", kind: env, member: true, empty: true, doc: "environment variables; null leaves one out"},
+		{name: "user", kind: text, member: true, def: "the image's", doc: "`uid`, `uid:gid` or names of the image"},
+		{name: "working_dir", kind: absolute, member: true, def: "the image's"},
+		{name: "stop_signal", kind: signal, member: true, def: "the image's, else SIGTERM"},
+		{name: "ulimits", later: true},
+	},
+	blocks: []*block{
+		portSchema, mountSchema, fileSchemaBlock, probeSchema, restartSchema, resourcesSchema, logSchema,
+		laterBlock("registry_auth"), laterBlock("lifecycle"), laterBlock("security"),
+	},
+}
+
+var portSchema = &block{
+	name: "port", label: "NAME", check: checkPortName, doc: "a port of the container",
+	attrs: []attr{
+		{name: "container", kind: port, required: true, member: true, doc: "its number inside"},
+		{name: "protocol", kind: oneOf("tcp", "udp", "sctp"), def: "`tcp`"},
+		{name: "host", kind: port, member: true, def: "not published", doc: "its number on the host"},
+		{name: "host_ip", kind: address, member: true, def: "`127.0.0.1`", doc: "where it is published"},
+	},
+}
+
+var mountSchema = &block{
+	name: "mount", label: "CLAIM", list: true, doc: "puts a claim's volume at a path; a claim may be mounted several times",
+	attrs: []attr{
+		{name: "path", kind: absolute, required: true, member: true},
+		{name: "sub_path", later: true},
+		{name: "read_only", kind: boolean, member: true, def: "`false`"},
+	},
+}
+
+var fileSchemaBlock = &block{
+	name: "file", label: "PATH", check: checkFilePath, normalLabel: canonicalPath,
+	doc: "a file put into the container before it starts, rendered for each ordinal",
+	attrs: []attr{
+		{name: "content", kind: text, required: true, member: true},
+		{name: "mode", kind: mode, member: true, def: "`\"0644\"`"},
+		{name: "owner", kind: owner, member: true, def: "the container's user, else root", doc: "`uid:gid`"},
+		{name: "sensitive", later: true},
+	},
+}
+
+var probeKinds = []string{"startup", "readiness", "liveness"}
+
+var probeSchema = &block{
+	name: "probe", label: "startup|readiness|liveness", check: checkProbe,
+	doc: "a check of the container, made by the daemon; exactly one of exec, http, tcp",
+	attrs: []attr{
+		{name: "initial_delay", kind: duration, member: true, def: "0s", doc: "after the container's start"},
+		{name: "period", kind: positive, member: true, def: "10s"},
+		{name: "timeout", kind: positive, member: true, def: "5s"},
+		{name: "success_threshold", kind: number(1, 1000000), member: true, def: "1", doc: "successes in a row that make it ready"},
+		{name: "failure_threshold", kind: number(1, 1000000), member: true, def: "3", doc: "failures in a row that count"},
+	},
+	blocks: []*block{
+		{name: "exec", doc: "a command inside the container; exit code 0 succeeds", attrs: []attr{
+			{name: "command", kind: argv, required: true, member: true},
+		}},
+		{name: "http", doc: "a GET; 200 to 399 succeeds", attrs: []attr{
+			{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
+			{name: "path", kind: text, member: true, def: "`/`"},
+			{name: "scheme", kind: oneOf("http", "https"), def: "`http`", doc: "certificates are not verified"},
+			{name: "headers", kind: stringMap, member: true, empty: true},
+		}},
+		{name: "tcp", doc: "a connection that is accepted", attrs: []attr{
+			{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
+		}},
+		laterBlock("grpc"), laterBlock("log"),
+	},
+}
+
+var restartSchema = &block{
+	name: "restart", doc: "how long a container that ended waits",
+	attrs: []attr{
+		{name: "first", kind: duration, member: true, def: "0s", doc: "before its first restart"},
+		{name: "initial", kind: duration, member: true, def: "1s", doc: "before the next, doubling from then on"},
+		{name: "max", kind: duration, member: true, def: "1m", doc: "and never longer than this"},
+		{name: "reset", kind: duration, member: true, def: "5m", doc: "a run of this length forgets earlier ends"},
+	},
+}
+
+var resourcesSchema = &block{
+	name: "resources", doc: "limits",
+	attrs: append([]attr{
+		{name: "cpu", kind: cores, member: true, def: "no limit", doc: "cores"},
+		{name: "memory", kind: memory, member: true, def: "no limit"},
+	}, laterAttrs("memory_reservation", "pids", "shm_size", "gpus")...),
+}
+
+var logSchema = &block{
+	name: "log", doc: "Docker's log driver",
+	attrs: []attr{
+		{name: "driver", kind: text, required: true, member: true},
+		{name: "options", kind: stringMap, member: true, empty: true},
+	},
+}
+
+func checkPortName(s string) error {
+	if bareNumber.MatchString(s) {
+		return fmt.Errorf("%q is a number; a port needs a name, as in port \"http\"", s)
+	}
+	return checkLabel(s)
+}
+
+func checkFilePath(s string) error {
+	p, err := canonicalPath(s)
+	if err == nil && (p == "/" || strings.HasSuffix(s, "/")) {
+		return fmt.Errorf("%q is the path of a folder, not of a file", s)
+	}
+	return err
+}
+
+func checkProbe(s string) error {
+	if s == "role" {
+		return errLater
+	}
+	if !slices.Contains(probeKinds, s) {
+		return fmt.Errorf("%q is no kind of probe: want %s%s", s, quotedList(probeKinds), didYouMean(s, probeKinds))
+	}
+	return nil
+}
+
+func checkIdentifier(s string) error {
+	if !identifier.MatchString(s) {
+		return fmt.Errorf("%q is no name: want letters, digits, dashes and underscores, with a letter first", s)
+	}
+	return nil
+}

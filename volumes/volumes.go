@@ -1,0 +1,103 @@
+// Package volumes says what a volume is, when one may be deleted, and what a
+// store of volumes promises.
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// Volume is one claim of one ordinal, as the engine has it.
+type Volume struct {
+	Set     jobspecs.Key
+	Name    string // at the engine: "data-web-0"
+	Claim   string
+	Ordinal int
+	Driver  string
+}
+
+// Store makes, lists and deletes volumes. Every call is idempotent.
+type Store interface {
+	// List shows the set's volumes that carry this daemon's label, by name. It
+	// is served from memory and reads its own writes. While the engine is out of
+	// reach it fails: nothing is known.
+	List(ctx context.Context, set jobspecs.Key) ([]Volume, error)
+	// Create makes the volume. One of ours that exists is left as it is; a
+	// foreign one of the name is a *ForeignError and is not touched.
+	Create(ctx context.Context, set jobspecs.Key, ordinal int, v jobspecs.VolumeSpec) error
+	// Delete deletes one of ours. An absent one is nil; one that a container
+	// uses is ErrInUse; a foreign one is a *ForeignError.
+	Delete(ctx context.Context, name string) error
+}
+
+// ErrInUse is returned by Delete while a container has the volume.
+var ErrInUse = errors.New("volume is in use")
+
+// ForeignError says that a wanted name belongs to somebody else.
+type ForeignError struct {
+	Name  string
+	Owner string // what is known of it: "made by docker compose project x", "of another stsd", …
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("volume %s exists and is not ours (%s)", e.Name, e.Owner)
+}
+
+// Record is what the state store remembers of a volume, so that one that held
+// data and is gone is never replaced by an empty one in silence.
+type Record struct {
+	Name     string `json:"name"`
+	Claim    string `json:"claim"`
+	Ordinal  int    `json:"ordinal"`
+	Used     bool   `json:"used"`     // a container has run with it
+	Deleting bool   `json:"deleting"` // its deletion was decided; on disk before the engine is asked
+}
+
+// Retention is the pure rule of when a volume goes.
+//
+//	Kept       the set keeps it
+//	Reclaimed  its retention deletes it now
+type Retention int
+
+// The verdicts of Decide.
+const (
+	Kept Retention = iota
+	Reclaimed
+)
+
+// Case is everything Decide needs to know.
+type Case struct {
+	Claim    *jobspecs.Claim // nil: the set no longer has the claim
+	InRange  bool            // the ordinal is one of the set's
+	Deleting bool            // the set is being deleted
+	Policy   string          // `delete --volumes`: overrides on_delete; "" leaves it
+	PodGone  bool            // no pod of the ordinal is listed
+}
+
+// Decide tells what happens to a volume. A claim that the set no longer has is
+// kept: only its own retention may delete a volume, and it has none.
+func Decide(c Case) Retention {
+	if !c.PodGone {
+		return Kept
+	}
+	if c.Deleting {
+		policy := c.Policy
+		if policy == "" && c.Claim != nil {
+			policy = c.Claim.OnDelete
+			if !c.InRange && c.Claim.OnScaleDown == jobspecs.Delete {
+				policy = jobspecs.Delete
+			}
+		}
+		if policy == jobspecs.Delete {
+			return Reclaimed
+		}
+		return Kept
+	}
+	if c.InRange || c.Claim == nil || c.Claim.OnScaleDown != jobspecs.Delete {
+		return Kept
+	}
+	return Reclaimed
+}
