@@ -1,0 +1,277 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/daemon/store"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/jobspecs/hcl"
+)
+
+// Apply stores every set of the request in one step, or none. It returns once
+// that is on disk.
+func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.ApplyResponse, error) {
+	d.write.Lock()
+	defer d.write.Unlock()
+	changes, ds, err := d.prepare(ctx, r)
+	resp := client.ApplyResponse{Results: []client.Result{}, Diagnostics: ds}
+	if err != nil {
+		return resp, err
+	}
+	for _, c := range changes {
+		if err := c.confirmed(r.Write); err != nil {
+			return resp, err
+		}
+	}
+	if r.DryRun {
+		return resp, d.planAll(ctx, changes, &resp)
+	}
+	if err := d.commit(changes); err != nil {
+		return resp, err
+	}
+	for _, c := range changes {
+		c.result.Message = applied(c)
+		resp.Results = append(resp.Results, c.result)
+	}
+	return resp, nil
+}
+
+func applied(c *change) string {
+	switch {
+	case c.result.Created:
+		return c.key.Name + " created"
+	case c.same:
+		return c.key.Name + " unchanged"
+	}
+	return c.key.Name + " configured"
+}
+
+func (d *Daemon) planAll(ctx context.Context, changes []*change, resp *client.ApplyResponse) error {
+	for _, c := range changes {
+		p, err := d.plan(ctx, c)
+		if err != nil {
+			return err
+		}
+		c.result.Plan, c.result.Changed, c.result.Revision, c.result.Generation = &p, p.Changes, c.name, c.intent.Expect
+		resp.Results = append(resp.Results, c.result)
+	}
+	return nil
+}
+
+// Plan says what Apply would do. It writes nothing anywhere.
+func (d *Daemon) Plan(ctx context.Context, r client.ApplyRequest) (client.PlanResponse, error) {
+	d.write.Lock()
+	defer d.write.Unlock()
+	changes, ds, err := d.prepare(ctx, r)
+	resp := client.PlanResponse{Plans: []jobspecs.Plan{}, Diagnostics: ds}
+	if err != nil {
+		return resp, err
+	}
+	for _, c := range changes {
+		p, err := d.plan(ctx, c)
+		if err != nil {
+			return resp, err
+		}
+		resp.Plans = append(resp.Plans, p)
+	}
+	return resp, nil
+}
+
+// prepare reads, checks and works out everything before anything is stored.
+func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest) ([]*change, []jobspecs.Diagnostic, error) {
+	var changes []*change
+	warnings := []jobspecs.Diagnostic{}
+	seen := map[jobspecs.Key]string{}
+	for _, scope := range r.Scopes {
+		f, kept, ds := d.read(scope, r.Namespace)
+		if f == nil || hcl.HasErrors(ds) {
+			return nil, nil, invalid("the spec is wrong", ds...)
+		}
+		warnings = append(warnings, ds...)
+		for i := range f.Specs {
+			spec := &f.Specs[i]
+			if err := namespaced(spec, r.Namespace); err != nil {
+				return nil, nil, err
+			}
+			key := spec.Set.Key()
+			place := fmt.Sprintf("%s:%d", spec.File, spec.Line)
+			if first, ok := seen[key]; ok {
+				return nil, nil, invalid(fmt.Sprintf("set %s is written twice: %s and %s", key, first, place))
+			}
+			seen[key] = place
+			c, err := d.prepareOne(ctx, spec, store.Scope{Sources: scope.Sources, Inputs: f.Inputs}, r.Write)
+			if err != nil {
+				return nil, nil, err
+			}
+			c.notes = append(c.notes, kept...)
+			changes = append(changes, c)
+		}
+	}
+	if len(changes) == 0 {
+		return nil, nil, invalid("there is no statefulset block")
+	}
+	return changes, warnings, d.clash(changes)
+}
+
+// read parses one scope. Variables that were not given keep the value that is
+// stored with one of the scope's sets; kept says which.
+func (d *Daemon) read(scope client.Scope, namespace string) (f *hcl.File, kept []string, ds []jobspecs.Diagnostic) {
+	in := scope.Inputs
+	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true})
+	if draft == nil {
+		return nil, nil, ds
+	}
+	vars := maps.Clone(in.Vars)
+	if vars == nil {
+		vars = map[string]json.RawMessage{}
+	}
+	for i := range draft.Specs {
+		key := draft.Specs[i].Set.Key()
+		if namespace != "" && key.Namespace == jobspecs.DefaultNamespace {
+			key.Namespace = namespace
+		}
+		old, err := d.store.Scope(key)
+		if err != nil {
+			continue
+		}
+		for _, v := range draft.Vars {
+			if value, ok := old.Inputs.Vars[v.Name]; ok && !v.Given && vars[v.Name] == nil {
+				vars[v.Name] = value
+				kept = append(kept, fmt.Sprintf("variable %s was not given and keeps its stored value %s", v.Name, value))
+			}
+		}
+	}
+	in.Vars = vars
+	f, ds = hcl.Parse(scope.Sources, in, hcl.Options{})
+	return f, kept, ds
+}
+
+// namespaced puts a set that names no namespace into the one that was asked for.
+func namespaced(spec *jobspecs.Spec, namespace string) error {
+	if namespace == "" || spec.Set.Namespace == namespace {
+		return nil
+	}
+	if spec.Set.Namespace != jobspecs.DefaultNamespace {
+		return invalid(fmt.Sprintf("%s:%d: set %s is written for namespace %s, and -n says %s", spec.File, spec.Line, spec.Set.Name, spec.Set.Namespace, namespace))
+	}
+	spec.Set.Namespace = namespace
+	return nil
+}
+
+// prepareOne works out the change of one set.
+func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope store.Scope, w client.Write) (*change, error) {
+	key := spec.Set.Key()
+	v, err := d.load(key)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil && v.Record.Deleting != nil {
+		return nil, conflict(key, "it is being deleted; wait until it is gone: stsd wait "+key.Name+" --for=deleted")
+	}
+	if err := d.expected(key, v, w); err != nil {
+		return nil, err
+	}
+	want := wanted{set: spec.Set, origin: jobspecs.Origin{Source: scope.Sources, Inputs: scope.Inputs}, replicas: 1}
+	if v != nil {
+		want.replicas = v.Record.Replicas
+		want.overrides = d.keptOverrides(v, spec)
+	}
+	if err := want.settle(spec, v); err != nil {
+		return nil, invalid(err.Error())
+	}
+	if err := hcl.Check(&want.set, want.template); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return d.change(ctx, v, want, &scope, w.Cause)
+}
+
+// keptOverrides are those that stay: all of them when the source says what it
+// said before; only the restart mark, which is no content, when it differs.
+func (d *Daemon) keptOverrides(v *store.View, spec *jobspecs.Spec) jobspecs.Overrides {
+	o := v.Record.Overrides
+	scope, err := d.store.Scope(v.Record.Key())
+	if err != nil {
+		return o
+	}
+	old := written(jobspecs.Origin{Source: scope.Sources, Inputs: scope.Inputs}, v.Record.Key())
+	if old != nil {
+		old.Set.Namespace = spec.Set.Namespace
+		if old.Template.Equal(spec.Template) && reflect.DeepEqual(old.Set, spec.Set) {
+			return o
+		}
+	}
+	return jobspecs.Overrides{Restarted: o.Restarted}
+}
+
+// settle applies the overrides to what is written.
+func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
+	if spec.Set.Replicas != nil {
+		w.replicas = *spec.Set.Replicas
+	}
+	if w.overrides.Replicas != nil {
+		w.replicas = *w.overrides.Replicas
+	}
+	base := spec.Template
+	images, restarted := w.overrides.Images, w.overrides.Restarted
+	if w.overrides.Undo != "" {
+		target := revisionNamed(v, w.overrides.Undo)
+		if target == nil {
+			return fmt.Errorf("revision %s, to which the set was rolled back, is no longer stored", w.overrides.Undo)
+		}
+		base = templateOf(target, spec.Set.Key())
+		w.origin = target.Origin
+		if restarted == "" {
+			restarted = target.Origin.Restarted
+		}
+		if len(images) == 0 {
+			images = target.Origin.Images
+		}
+	}
+	w.origin.Images, w.origin.Restarted = images, restarted
+	t, err := dressed(base, images, restarted)
+	w.template = t
+	return err
+}
+
+func revisionNamed(v *store.View, name string) *jobspecs.Revision {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Revisions {
+		if v.Revisions[i].Name == name {
+			return &v.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// clash refuses sets that cannot live beside each other or beside a stored one.
+func (d *Daemon) clash(changes []*change) error {
+	records, err := d.store.Records()
+	if err != nil {
+		return err
+	}
+	all := map[jobspecs.Key]*jobspecs.Set{}
+	for i := range records {
+		all[records[i].Key()] = &records[i].Set
+	}
+	for _, c := range changes {
+		all[c.key] = &c.intent.Record.Set
+	}
+	for _, c := range changes {
+		for key, other := range all {
+			if key == c.key {
+				continue
+			}
+			if err := jobspecs.Clash(&c.intent.Record.Set, other); err != nil {
+				return conflict(c.key, err.Error())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,469 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/daemon/store"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/jobspecs/hcl"
+	"github.com/stsd/stsd/runtime"
+)
+
+// change is one set on its way from what is stored to what is wanted. It is
+// worked out before anything is written; a plan shows it, an apply stores it.
+type change struct {
+	key    jobspecs.Key
+	before *store.View // nil: a new set
+	intent store.Intent
+	diff   []jobspecs.Change
+	data   []string // what would be lost sight of
+	equal  int      // number of the older revision that it goes back to
+	name   string   // of the revision that is wanted
+	result client.Result
+	notes  []string // warnings
+	// same tells that nothing would be stored.
+	same bool
+}
+
+// load reads what is stored of a set; nil when it is new.
+func (d *Daemon) load(key jobspecs.Key) (*store.View, error) {
+	v, err := d.store.Look(key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return &v, err
+}
+
+// existing is load for verbs that need the set, with the checks of every write.
+func (d *Daemon) existing(key jobspecs.Key, w client.Write) (*store.View, error) {
+	v, err := d.load(key)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, notFound(key)
+	}
+	if v.Record.Deleting != nil {
+		return nil, conflict(key, "it is being deleted")
+	}
+	return v, d.expected(key, v, w)
+}
+
+// expected checks the generation that the caller saw.
+func (d *Daemon) expected(key jobspecs.Key, v *store.View, w client.Write) error {
+	want, ok := w.Expect[key.String()]
+	if !ok {
+		return nil
+	}
+	var have int64
+	if v != nil {
+		have = v.Record.Generation
+	}
+	if have != want {
+		return changed(key, want, have)
+	}
+	return nil
+}
+
+// written is the spec of a set as its stored source says, read by the running
+// binary; nil when this one no longer reads it.
+func written(o jobspecs.Origin, key jobspecs.Key) *jobspecs.Spec {
+	f, _ := hcl.Parse(o.Source, o.Inputs, hcl.Options{})
+	if f == nil {
+		return nil
+	}
+	for i := range f.Specs {
+		if f.Specs[i].Set.Name == key.Name {
+			return &f.Specs[i]
+		}
+	}
+	return nil
+}
+
+// templateOf is a revision's template in the running binary's normal form.
+func templateOf(r *jobspecs.Revision, key jobspecs.Key) jobspecs.Template {
+	spec := written(r.Origin, key)
+	if spec == nil {
+		return r.Template
+	}
+	t, err := dressed(spec.Template, r.Origin.Images, r.Origin.Restarted)
+	if err != nil {
+		return r.Template
+	}
+	return t
+}
+
+// dressed puts the overrides on a template.
+func dressed(t jobspecs.Template, images map[string]string, restarted string) (jobspecs.Template, error) {
+	var err error
+	if len(images) > 0 {
+		if t, err = hcl.WithImages(t, images); err != nil {
+			return nil, err
+		}
+	}
+	if restarted != "" {
+		t = hcl.WithRestart(t, restarted)
+	}
+	return t, nil
+}
+
+// wanted is what a set's source and overrides come to.
+type wanted struct {
+	set       jobspecs.Set
+	template  jobspecs.Template
+	origin    jobspecs.Origin
+	overrides jobspecs.Overrides
+	replicas  int
+}
+
+// change works out what it takes to get from v to w.
+func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *store.Scope, cause string) (*change, error) {
+	key := w.set.Key()
+	c := &change{key: key, before: v}
+	c.result = client.Result{Namespace: key.Namespace, Set: key.Name, Created: v == nil}
+	r := store.Record{Set: w.set, Template: w.template, Replicas: w.replicas, Overrides: w.overrides, Created: time.Now().UTC()}
+	if v != nil {
+		old := v.Record
+		r.Created, r.Current, r.Formed, r.Paused = old.Created, old.Current, old.Formed, old.Paused
+		c.intent.Expect = old.Generation
+	}
+	c.intent.Record, c.intent.Scope = r, scope
+	d.revise(ctx, c, w, cause)
+	if err := d.reserve(ctx, c); err != nil {
+		return nil, err
+	}
+	c.compare()
+	return c, nil
+}
+
+// revise finds the revision that the wanted template is: the newest, an older
+// one that it goes back to, or a new one.
+func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) {
+	var all []jobspecs.Revision
+	if c.before != nil {
+		all = c.before.Revisions
+	}
+	moved := d.moved(ctx, w.template)
+	for i := len(all) - 1; i >= 0; i-- {
+		if !templateOf(&all[i], c.key).Equal(w.template) || moved(&all[i]) {
+			continue
+		}
+		c.name = all[i].Name
+		if all[i].Name != c.before.Record.Update && i < len(all)-1 {
+			again := all[i]
+			again.Number = all[len(all)-1].Number + 1
+			c.equal = all[i].Number
+			c.intent.Revision, c.intent.Replaces = &again, all[i].Number
+			if cause != "" {
+				again.Cause = cause
+			}
+		}
+		c.intent.Record.Update = c.name
+		return
+	}
+	next := jobspecs.Revision{Number: 1, Template: w.template, Origin: w.origin, Cause: cause, Created: time.Now().UTC()}
+	if len(all) > 0 {
+		next.Number = all[len(all)-1].Number + 1
+	}
+	salt := ""
+	for next.Name = revisionName(c.key, w.template, salt); stored(all, next.Name); next.Name = revisionName(c.key, w.template, salt) {
+		salt += "+"
+	}
+	c.name, c.intent.Revision = next.Name, &next
+	c.intent.Record.Update = next.Name
+}
+
+func revisionName(key jobspecs.Key, t jobspecs.Template, salt string) string {
+	return jobspecs.RevisionName(key.Name, hcl.Hash(t, salt))
+}
+
+// moved tells of a revision whether one of its images means another image now
+// than the one its members were made from.
+func (d *Daemon) moved(ctx context.Context, t jobspecs.Template) func(*jobspecs.Revision) bool {
+	images, ok := d.parts.Engine.(runtime.Images)
+	if !ok {
+		return func(*jobspecs.Revision) bool { return false }
+	}
+	now := map[string]string{}
+	for _, i := range hcl.Images(t) {
+		if id, err := images.ImageID(ctx, i.Ref); err == nil && id != "" {
+			now[i.Ref] = id
+		}
+	}
+	return func(r *jobspecs.Revision) bool {
+		for ref, id := range now {
+			if pinned := r.ImageIDs[ref]; pinned != "" && pinned != id {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// reserve works out which members need an address, and from where. While the
+// engine is out of reach the loop does it later.
+func (d *Daemon) reserve(ctx context.Context, c *change) error {
+	nets, ok := d.parts.Engine.(runtime.Networks)
+	if !ok {
+		return nil
+	}
+	subnets, err := d.store.Subnets()
+	if err != nil {
+		return err
+	}
+	r := &c.intent.Record
+	have, err := d.store.Addresses(c.key)
+	if err != nil {
+		return err
+	}
+	c.intent.Reserve = lacking(r, have)
+	subnet := subnets[c.key.Namespace]
+	if !subnet.IsValid() {
+		if subnet, err = d.freeSubnet(ctx, nets, c.key.Namespace, subnets); err != nil {
+			c.notes = append(c.notes, fmt.Sprintf("addresses are reserved later: %v", err))
+			return nil
+		}
+	}
+	c.intent.Subnet = subnet
+	return nil
+}
+
+// compare says what differs, and which data would be lost sight of.
+func (c *change) compare() {
+	now := &c.intent.Record
+	if c.before == nil {
+		c.diff = slices.Concat(hcl.DiffSets(nil, &now.Set), hcl.Diff(nil, now.Template))
+		return
+	}
+	old := &c.before.Record
+	oldSet, newSet := old.Set, now.Set
+	oldSet.Replicas, newSet.Replicas = &old.Replicas, &now.Replicas
+	c.diff = slices.Concat(hcl.DiffSets(&oldSet, &newSet), hcl.Diff(old.Template, now.Template))
+	c.data = hcl.DataChanges(&oldSet, &newSet, old.Template, now.Template)
+	c.same = c.intent.Revision == nil && old.Update == now.Update && old.Replicas == now.Replicas &&
+		old.Paused == now.Paused && reflect.DeepEqual(old.Overrides, now.Overrides) && sameSet(&old.Set, &now.Set)
+}
+
+func sameSet(a, b *jobspecs.Set) bool { return reflect.DeepEqual(a, b) }
+
+// plan shows a change: the steps that the loop would take, in their order.
+func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
+	p := jobspecs.Plan{
+		Namespace: c.key.Namespace, Set: c.key.Name, Generation: c.intent.Expect,
+		Diff: c.diff, Data: c.data, Warnings: c.notes,
+		Revision: jobspecs.PlanRevision{To: c.name, EqualTo: c.equal},
+	}
+	view := store.View{Record: c.intent.Record, Members: map[int]planner.Member{}}
+	if c.before != nil {
+		view = *c.before
+		view.Record = c.intent.Record
+		p.Revision.From = c.before.Record.Update
+	}
+	view.Revisions = c.revisions()
+	s, err := d.sightOf(ctx, c, view)
+	if err != nil {
+		return p, err
+	}
+	p.Steps = planner.Steps(s.world)
+	p.Warnings = append(p.Warnings, d.forebodings(ctx, s)...)
+	for _, step := range p.Steps {
+		if step.Op != jobspecs.OpKeep && step.Op != jobspecs.OpKeepVolume {
+			p.Changes = true
+		}
+	}
+	p.Changes = p.Changes || !c.same && (c.before == nil || len(c.diff) > 0 || c.intent.Revision != nil)
+	fillEmpty(&p)
+	return p, nil
+}
+
+// fillEmpty makes lists of JSON lists.
+func fillEmpty(p *jobspecs.Plan) {
+	if p.Steps == nil {
+		p.Steps = []jobspecs.Step{}
+	}
+	if p.Diff == nil {
+		p.Diff = []jobspecs.Change{}
+	}
+	if p.Warnings == nil {
+		p.Warnings = []string{}
+	}
+	if p.Data == nil {
+		p.Data = []string{}
+	}
+}
+
+// revisions are those stored and the one that would be.
+func (c *change) revisions() []jobspecs.Revision {
+	var out []jobspecs.Revision
+	if c.before != nil {
+		out = append(out, c.before.Revisions...)
+	}
+	if c.intent.Revision != nil {
+		out = slices.DeleteFunc(out, func(r jobspecs.Revision) bool { return r.Number == c.intent.Replaces })
+		out = append(out, *c.intent.Revision)
+	}
+	return out
+}
+
+// sightOf is a look at the world as it would be if the change were stored. It
+// writes nothing.
+func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight, error) {
+	s := sight{view: view, subnet: c.intent.Subnet}
+	pods, err := d.parts.Engine.List(ctx, c.key)
+	if err != nil {
+		return s, engineProblem(err)
+	}
+	vols, err := d.parts.Volumes.List(ctx, c.key)
+	if err != nil {
+		return s, engineProblem(err)
+	}
+	if s.addresses, err = d.store.Addresses(c.key); err != nil {
+		return s, err
+	}
+	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
+	env := d.env(&s)
+	for _, t := range s.world.Needed() {
+		s.world.Specs[t] = d.renderOne(&s.view, env, t, s.subnet)
+	}
+	return s, nil
+}
+
+// knownReadiness is overlay for a look that is no loop's.
+func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtime.Pod {
+	out := slices.Clone(pods)
+	for i := range out {
+		if stored := members[out[i].Ordinal].ReadySince; !out[i].ReadyKnown {
+			out[i].Ready = out[i].Phase == runtime.Running && !stored.IsZero()
+			out[i].ReadySince = stored
+		}
+	}
+	return out
+}
+
+// forebodings are what would keep new members from starting: images that are
+// not here, host ports in use.
+func (d *Daemon) forebodings(ctx context.Context, s sight) []string {
+	var out []string
+	images, _ := d.parts.Engine.(runtime.Images)
+	ports, _ := d.parts.Engine.(runtime.Ports)
+	seen := map[string]bool{}
+	say := func(text string) {
+		if !seen[text] {
+			seen[text] = true
+			out = append(out, text)
+		}
+	}
+	targets := make([]planner.Target, 0, len(s.world.Specs))
+	for t := range s.world.Specs {
+		targets = append(targets, t)
+	}
+	sort.Slice(targets, func(i, j int) bool { return targets[i].Ordinal < targets[j].Ordinal })
+	for _, t := range targets {
+		r := s.world.Specs[t]
+		if r.Err != nil {
+			say(r.Err.Error())
+			continue
+		}
+		for _, c := range r.Spec.Containers {
+			if images != nil {
+				if id, err := images.ImageID(ctx, c.Image); err == nil && id == "" {
+					say(absentImage(c))
+				}
+			}
+			for _, p := range c.Ports {
+				if ports == nil || p.Host == 0 {
+					continue
+				}
+				pod := runtime.PodName{Namespace: r.Spec.Set.Namespace, Name: r.Spec.Name}
+				if owner := ports.PortOwner(ctx, pod, p); owner != "" {
+					say(fmt.Sprintf("%s: host port %s:%d is in use by %s", r.Spec.Name, p.HostIP, p.Host, owner))
+				}
+			}
+		}
+	}
+	return out
+}
+
+func absentImage(c jobspecs.Container) string {
+	if c.Pull == jobspecs.PullNever {
+		return fmt.Sprintf(`image %s is not here and pull = "never": make or load it first`, c.Image)
+	}
+	return fmt.Sprintf("image %s is not here and will be pulled", c.Image)
+}
+
+// confirmed refuses a change that loses sight of data unless the caller knows.
+func (c *change) confirmed(w client.Write) error {
+	if len(c.data) == 0 || w.Yes || slices.Contains(w.Confirm, c.key.Name) || slices.Contains(w.Confirm, c.key.String()) {
+		return nil
+	}
+	return &client.Problem{
+		Type: client.ProblemUnconfirmed, Title: "data would be lost sight of", Status: 403, Set: c.key.Name, Data: c.data,
+		Detail: "confirm with the set's name, or --yes",
+	}
+}
+
+// commit stores changes, all or none, and wakes their loops.
+func (d *Daemon) commit(changes []*change) error {
+	var intents []*store.Intent
+	for _, c := range changes {
+		if !c.same {
+			intents = append(intents, &c.intent)
+		}
+	}
+	if err := d.store.Put(intents...); err != nil {
+		return storeProblem(err)
+	}
+	for _, c := range changes {
+		c.result.Generation = c.intent.Expect
+		c.result.Revision = c.name
+		if c.same {
+			continue
+		}
+		c.result.Changed = true
+		c.result.Generation = c.intent.Record.Generation
+		if c.intent.Revision != nil {
+			d.events.record(c.key, "", normal, "Revision", revisionMessage(c))
+		}
+		d.log.Info("stored", "set", c.key.String(), "generation", c.result.Generation, "revision", c.name, "replicas", c.intent.Record.Replicas)
+	}
+	for _, c := range changes {
+		if !c.same {
+			d.Kick(c.key)
+		}
+	}
+	return nil
+}
+
+func revisionMessage(c *change) string {
+	text := fmt.Sprintf("revision %d is %s", c.intent.Revision.Number, c.name)
+	if c.equal > 0 {
+		text += fmt.Sprintf(", again what revision %d was", c.equal)
+	}
+	if cause := c.intent.Revision.Cause; cause != "" {
+		text += ": " + cause
+	}
+	return text
+}
+
+// one finishes a verb that changes one set: plan, or confirm and store.
+func (d *Daemon) one(ctx context.Context, c *change, w client.Write, message string) (client.Result, error) {
+	c.result.Message = message
+	if w.DryRun {
+		p, err := d.plan(ctx, c)
+		c.result.Plan, c.result.Revision, c.result.Generation = &p, c.name, c.intent.Expect
+		c.result.Changed = p.Changes
+		return c.result, err
+	}
+	if err := c.confirmed(w); err != nil {
+		return c.result, err
+	}
+	return c.result, d.commit([]*change{c})
+}

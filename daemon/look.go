@@ -1,0 +1,235 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"sort"
+	"time"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/daemon/store"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/jobspecs/hcl"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
+)
+
+// sight is one look at a set: the planner's world, and what it was made from.
+type sight struct {
+	world     planner.World
+	view      store.View
+	addresses map[int]netip.Addr
+	subnet    netip.Prefix
+}
+
+// look reads everything that is known of the set.
+func (l *loop) look(ctx context.Context) (sight, error) {
+	var s sight
+	var err error
+	if s.view, err = l.d.store.Look(l.key); err != nil {
+		return s, err
+	}
+	l.heed(s.view.Record.Generation)
+	pods, err := l.d.parts.Engine.List(ctx, l.key)
+	if err != nil {
+		return s, err
+	}
+	vols, err := l.d.parts.Volumes.List(ctx, l.key)
+	if err != nil {
+		return s, err
+	}
+	if s.addresses, s.subnet, err = l.d.addresses(ctx, &s.view.Record); err != nil {
+		return s, err
+	}
+	s.world = l.d.world(&s.view, time.Now(), l.overlay(pods, s.view.Members), vols)
+	l.render(&s)
+	return s, nil
+}
+
+// heed forgets failures when the user changed the set: what was wrong may be
+// right now.
+func (l *loop) heed(generation int64) {
+	if generation != l.gen {
+		l.gen = generation
+		clear(l.failing)
+	}
+}
+
+// world puts together what the planner decides on, without renderings.
+func (d *Daemon) world(v *store.View, now time.Time, pods []runtime.Pod, vols []volumes.Volume) planner.World {
+	r := &v.Record
+	w := planner.World{
+		Now: now, Set: &r.Set, Replicas: r.Replicas, Current: r.Current, Update: r.Update,
+		Paused: r.Paused, Deleting: r.Deleting, Pods: pods, Members: v.Members,
+		Volumes: map[string]volumes.Volume{}, Records: v.Volumes, Specs: map[planner.Target]planner.Rendered{},
+	}
+	for _, vol := range vols {
+		w.Volumes[vol.Name] = vol
+	}
+	return w
+}
+
+// readiness ties what the engine says after a restart of the daemon to what was
+// stored before: a pod that was ready all the time has been so since then.
+type readiness struct{ engine, stored time.Time }
+
+// overlay gives pods whose readiness the engine does not know yet the one that
+// is stored; it holds until a probe contradicts.
+func (l *loop) overlay(pods []runtime.Pod, members map[int]planner.Member) []runtime.Pod {
+	out := make([]runtime.Pod, len(pods))
+	copy(out, pods)
+	for i := range out {
+		p := &out[i]
+		stored := members[p.Ordinal].ReadySince
+		known, met := l.since[p.Ordinal]
+		switch {
+		case !p.ReadyKnown:
+			p.Ready = p.Phase == runtime.Running && !stored.IsZero()
+			p.ReadySince = stored
+			l.since[p.Ordinal] = readiness{stored: stored}
+		case !p.Ready:
+			delete(l.since, p.Ordinal)
+		case met && !known.stored.IsZero() && (known.engine.IsZero() || known.engine.Equal(p.ReadySince)):
+			l.since[p.Ordinal] = readiness{engine: p.ReadySince, stored: known.stored}
+			p.ReadySince = known.stored
+		}
+	}
+	return out
+}
+
+// addresses are the reserved ones of a set. What could not be reserved when the
+// set was accepted, because the engine was out of reach, is reserved here.
+func (d *Daemon) addresses(ctx context.Context, r *store.Record) (map[int]netip.Addr, netip.Prefix, error) {
+	nets, ok := d.parts.Engine.(runtime.Networks)
+	have, err := d.store.Addresses(r.Key())
+	if err != nil || !ok {
+		return have, netip.Prefix{}, err
+	}
+	subnets, err := d.store.Subnets()
+	if err != nil {
+		return nil, netip.Prefix{}, err
+	}
+	subnet := subnets[r.Set.Namespace]
+	missing := lacking(r, have)
+	if len(missing) == 0 || r.Deleting != nil {
+		return have, subnet, nil
+	}
+	if !subnet.IsValid() {
+		if subnet, err = d.freeSubnet(ctx, nets, r.Set.Namespace, subnets); err != nil {
+			return nil, netip.Prefix{}, err
+		}
+	}
+	if err := d.store.Reserve(r.Set.Namespace, subnet, missing); err != nil {
+		return nil, netip.Prefix{}, fmt.Errorf("reserve addresses in %s: %w", subnet, err)
+	}
+	have, err = d.store.Addresses(r.Key())
+	return have, subnet, err
+}
+
+func (d *Daemon) freeSubnet(ctx context.Context, nets runtime.Networks, namespace string, subnets map[string]netip.Prefix) (netip.Prefix, error) {
+	var taken []netip.Prefix
+	for ns, p := range subnets {
+		if ns != namespace {
+			taken = append(taken, p)
+		}
+	}
+	sort.Slice(taken, func(i, j int) bool { return taken[i].Addr().Less(taken[j].Addr()) })
+	p, err := nets.Subnet(ctx, namespace, taken)
+	if err != nil {
+		return p, fmt.Errorf("network of namespace %s: %w", namespace, err)
+	}
+	return p, nil
+}
+
+func lacking(r *store.Record, have map[int]netip.Addr) []string {
+	var out []string
+	for _, o := range planner.Ordinals(r.Set.StartOrdinal, r.Replicas) {
+		if !have[o].IsValid() {
+			out = append(out, jobspecs.MemberName(r.Set.Name, o))
+		}
+	}
+	return out
+}
+
+// renderings are kept while nothing they depend on changes.
+type renderings struct {
+	key   string
+	specs map[planner.Target]planner.Rendered
+}
+
+// render adds the pod specs that a plan may need.
+func (l *loop) render(s *sight) {
+	env := l.d.env(s)
+	if key := envKey(&s.view, env); key != l.cache.key {
+		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}}
+	}
+	needed := s.world.Needed()
+	for _, t := range needed {
+		if _, ok := l.cache.specs[t]; !ok {
+			l.cache.specs[t] = l.d.renderOne(&s.view, env, t, s.subnet)
+		}
+		s.world.Specs[t] = l.cache.specs[t]
+	}
+}
+
+// env is what expressions over self and set see.
+func (d *Daemon) env(s *sight) hcl.Env {
+	r := &s.view.Record
+	env := hcl.Env{
+		Domain: d.cfg.Domain, Ordinals: planner.Ordinals(r.Set.StartOrdinal, r.Replicas),
+		Addresses: s.addresses, Fresh: map[int]bool{}, Formed: r.Formed,
+	}
+	if s.subnet.IsValid() {
+		env.HostIP = s.subnet.Masked().Addr().Next()
+	}
+	for _, o := range env.Ordinals {
+		env.Fresh[o] = !s.view.Members[o].Used && !usedVolume(&s.view, o)
+	}
+	return env
+}
+
+func usedVolume(v *store.View, ordinal int) bool {
+	for _, r := range v.Volumes {
+		if r.Ordinal == ordinal && r.Used {
+			return true
+		}
+	}
+	return false
+}
+
+// envKey changes when a rendering may.
+func envKey(v *store.View, env hcl.Env) string {
+	ids := map[string]map[string]string{}
+	for _, r := range v.Revisions {
+		ids[r.Name] = r.ImageIDs
+	}
+	b, err := json.Marshal(struct {
+		Env hcl.Env
+		Gen int64
+		IDs map[string]map[string]string
+	}{env, v.Record.Generation, ids})
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// renderOne makes the pod spec of one member from one stored revision.
+func (d *Daemon) renderOne(v *store.View, env hcl.Env, t planner.Target, subnet netip.Prefix) planner.Rendered {
+	for i := range v.Revisions {
+		rev := &v.Revisions[i]
+		if rev.Name != t.Revision {
+			continue
+		}
+		env.Revision, env.Ordinal, env.ImageIDs = rev.Name, t.Ordinal, rev.ImageIDs
+		spec, err := hcl.Render(&v.Record.Set, rev.Template, env)
+		if err != nil {
+			return planner.Rendered{Err: err}
+		}
+		spec.Subnet, spec.Gateway = subnet, env.HostIP
+		return planner.Rendered{Spec: spec, Digest: spec.Digest()}
+	}
+	return planner.Rendered{Err: fmt.Errorf("revision %s is not stored", t.Revision)}
+}

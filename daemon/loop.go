@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/daemon/store"
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// loop owns one set. Everything but kick and the published snapshot is touched
+// by its goroutine alone.
+type loop struct {
+	d    *Daemon
+	key  jobspecs.Key
+	bell chan struct{}
+
+	seen    snapshotBox // for readers
+	failing map[string]failure
+	since   map[int]readiness // see overlay
+	cache   renderings
+	logged  string // the last plan that was logged
+	gen     int64  // generation of the last look
+}
+
+// failure is an engine call that failed; it is tried again at until.
+type failure struct {
+	err   error
+	tries int
+	until time.Time
+}
+
+// snapshot is what readers see of a set.
+type snapshot struct {
+	status jobspecs.Status
+	plan   planner.Plan
+}
+
+// snapshotBox is an immutable snapshot and a bell that rings when it changes.
+type snapshotBox struct {
+	value atomic.Pointer[snapshot]
+	mu    sync.Mutex
+	bell  chan struct{} // closed at the next change
+	gone  bool
+}
+
+func (b *snapshotBox) get() *snapshot { return b.value.Load() }
+
+// changed is closed when the snapshot is replaced; gone tells that none follows.
+func (b *snapshotBox) changed() (bell <-chan struct{}, gone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bell, b.gone
+}
+
+func (b *snapshotBox) put(s *snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.value.Store(s)
+	close(b.bell)
+	b.bell = make(chan struct{})
+}
+
+func (b *snapshotBox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.gone {
+		b.gone = true
+		close(b.bell)
+	}
+}
+
+func newLoop(d *Daemon, key jobspecs.Key) *loop {
+	l := &loop{d: d, key: key, bell: make(chan struct{}, 1), failing: map[string]failure{}, since: map[int]readiness{}}
+	l.seen.bell = make(chan struct{})
+	return l
+}
+
+// kick makes the loop look again; kicks that come faster than it looks are one.
+func (l *loop) kick() {
+	select {
+	case l.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Bounds of the wait after a failed look or action.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// run is look → decide → act, then sleep until a kick, the plan's wake-up or
+// the end of a back-off.
+func (l *loop) run(ctx context.Context) {
+	defer l.seen.close()
+	blind := 0 // looks that failed in a row
+	for ctx.Err() == nil {
+		wake, again, err := l.once(ctx)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			l.end()
+			return
+		case err != nil:
+			blind++
+			l.blind(err, blind)
+			wake = time.Now().Add(backoff(blind))
+		default:
+			blind = 0
+		}
+		if again {
+			continue
+		}
+		l.sleep(ctx, wake)
+	}
+}
+
+// once is one turn. again tells that something was done, so that the world is
+// another one now.
+func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error) {
+	s, err := l.look(ctx)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	plan := planner.Next(s.world)
+	if err := l.learn(s, plan); err != nil {
+		return time.Time{}, false, err
+	}
+	if plan.Gone {
+		return time.Time{}, true, l.finish(s)
+	}
+	l.tell(s, plan)
+	did, retry := l.act(ctx, s, plan)
+	return earliest(plan.Wake, retry), did, nil
+}
+
+func (l *loop) sleep(ctx context.Context, wake time.Time) {
+	alarm, stop := timer(wake, time.Now())
+	defer stop()
+	select {
+	case <-ctx.Done():
+	case <-l.bell:
+	case <-alarm:
+	}
+}
+
+// end says good-bye to a set that is no longer stored.
+func (l *loop) end() {
+	l.d.forget(l)
+	if l.d.names != nil {
+		l.d.names.drop(l.key)
+	}
+	l.d.revive(l.key)
+}
+
+// blind tells that the world could not be seen: nothing is known, nothing is done.
+func (l *loop) blind(err error, tries int) {
+	if tries == 1 {
+		l.d.log.Warn("look", "set", l.key.String(), "error", err)
+	}
+	l.tellBlind(err)
+}
+
+// finish forgets a set of which nothing is left.
+func (l *loop) finish(s sight) error {
+	kept := map[string]bool{}
+	for _, v := range s.world.Volumes {
+		kept[jobspecs.MemberName(l.key.Name, v.Ordinal)] = true
+	}
+	var keep []string
+	for m := range maps.Keys(kept) {
+		keep = append(keep, m)
+	}
+	if err := l.d.store.Delete(l.key, keep); err != nil {
+		return err
+	}
+	l.d.events.record(l.key, "", normal, "Deleted", "the set is deleted")
+	l.d.log.Info("deleted", "set", l.key.String())
+	return nil
+}
+
+func backoff(tries int) time.Duration {
+	d := firstRetry << min(tries-1, 12)
+	return min(d, lastRetry)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

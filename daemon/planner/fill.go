@@ -1,0 +1,173 @@
+package planner
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// fill makes every missing member whose gate is open, volumes first, clears
+// away what ended, and hands newer renderings to pods that stay. It reports
+// whether something is being made, so that no stage that stops members acts on
+// a set that is not yet whole.
+func (w *World) fill(p *Plan, wanted []*slot) (busy bool) {
+	var blocker *slot // the lowest member that is not available
+	for i, s := range wanted {
+		switch {
+		case s.missing():
+			var before *slot
+			if i > 0 {
+				before = wanted[i-1]
+			}
+			busy = w.make(p, s, before, blocker) || busy
+		case s.gone():
+			p.act(Action{Op: Remove, Ordinal: s.ordinal, Member: s.name, Target: w.after(s), Keep: true, Why: "ended: " + ended(s.pod)})
+			busy = true
+		default:
+			w.refresh(p, s)
+		}
+		if blocker == nil && !w.available(s) {
+			blocker = s
+		}
+	}
+	return busy
+}
+
+// after is the revision that a member whose pod ended comes back with. Under
+// on_delete, whoever removed the pod asked for the new one.
+func (w *World) after(s *slot) string {
+	byHand := s.pod.Reason == runtime.ReasonRemoved
+	if byHand && w.Set.Update.Strategy == jobspecs.OnDelete && !w.Paused {
+		return w.Update
+	}
+	return s.target
+}
+
+// make creates one missing member if its gate is open. before is its
+// predecessor, blocker the lowest member that is not available; nil: none.
+func (w *World) make(p *Plan, s, before, blocker *slot) bool {
+	if !w.gate(p, s, before, blocker) {
+		return false
+	}
+	r, ok := w.Specs[Target{s.ordinal, s.target}]
+	if !ok {
+		r.Err = fmt.Errorf("revision %s is not stored", s.target)
+	}
+	if r.Err != nil {
+		p.wait(Wait{Member: s.name, For: r.Err.Error(), Since: w.Now})
+		return false
+	}
+	ready, busy := w.provide(p, s, r.Spec.Volumes)
+	if !ready {
+		return busy
+	}
+	p.act(Action{Op: Create, Ordinal: s.ordinal, Member: s.name, Target: s.target, Why: w.whyMissing(s)})
+	return true
+}
+
+func (w *World) whyMissing(s *slot) string {
+	if w.recovers(s) {
+		return "recovery"
+	}
+	return "missing"
+}
+
+// gate tells whether a missing member may be made now. In an ordered set it
+// waits until every lower member is available: on first start, scale-up, update
+// and rollback. A member that was available once with the revision it comes
+// back with waits for nobody, or is staged by recovery_wait: gating a recovery
+// deadlocks clusters that need a quorum to be ready.
+func (w *World) gate(p *Plan, s, before, blocker *slot) bool {
+	if !ordered(w) || blocker == nil {
+		return true
+	}
+	if w.recovers(s) {
+		return w.staged(p, s, before)
+	}
+	p.wait(Wait{Member: s.name, On: blocker.name, For: w.describe(blocker), Since: w.sinceOf(blocker)})
+	return false
+}
+
+// recovers tells whether a missing member was available with this revision.
+func (w *World) recovers(s *slot) bool {
+	return s.target != "" && w.Members[s.ordinal].Once == s.target
+}
+
+// staged applies recovery_wait: a member waits until its predecessor is
+// available or has run for that long.
+func (w *World) staged(p *Plan, s, before *slot) bool {
+	if w.Set.RecoveryWait == 0 || before == nil || w.available(before) {
+		return true
+	}
+	if before.pod != nil && !before.pod.StartedAt.IsZero() {
+		open := before.pod.StartedAt.Add(w.Set.RecoveryWait)
+		if !w.Now.Before(open) {
+			return true
+		}
+		p.wakeAt(open)
+	}
+	p.wait(Wait{Member: s.name, On: before.name, For: "recovery_wait, " + w.describe(before), Since: w.sinceOf(before)})
+	return false
+}
+
+// provide makes the volumes that a member needs and lacks. It reports whether
+// all are there, and whether some are being made. A volume that held data and
+// is gone holds the member: it is never replaced by an empty one in silence.
+func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, busy bool) {
+	ready = true
+	for _, v := range specs {
+		_, exists := w.Volumes[v.Name]
+		record := w.Records[v.Name]
+		switch {
+		case record.Deleting:
+			p.wait(Wait{Member: s.name, For: "volume " + v.Name + " is being deleted first", Since: w.Now})
+			ready = false
+		case exists:
+		case record.Used:
+			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, s.name), Since: w.Now})
+			ready = false
+		default:
+			p.act(Action{Op: CreateVolume, Ordinal: s.ordinal, Member: s.name, Target: s.target, Volume: v.Name, Why: "needed by " + s.name})
+			ready, busy = false, true
+		}
+	}
+	return ready, busy
+}
+
+// VolumeLost is the sentence for a volume that held data and is gone.
+func VolumeLost(volume, member string) string {
+	return fmt.Sprintf("VolumeLost: volume %s held data and is gone; bring it back under that name, or give %s up to start empty: stsd replace %s --fresh-volume", volume, member, member)
+}
+
+// refresh hands a newer rendering to a pod that stays, for its next start.
+func (w *World) refresh(p *Plan, s *slot) {
+	r, ok := w.Specs[Target{s.ordinal, s.pod.Revision}]
+	if !ok || r.Err != nil || s.stopping() {
+		return
+	}
+	switch {
+	case !s.pod.Managed:
+		p.act(Action{Op: Refresh, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Why: "taken over after a restart"})
+	case s.pod.Rendering != r.Digest:
+		p.act(Action{Op: Refresh, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Why: "newer rendering for its next start"})
+	}
+}
+
+func ended(p *runtime.Pod) string {
+	switch p.Reason {
+	case runtime.ReasonEngineRestarted:
+		return "found stopped when the engine was connected"
+	case runtime.ReasonRemoved:
+		return "its container was removed"
+	case runtime.ReasonStopRequested:
+		return "stopped"
+	}
+	return p.Reason
+}
+
+// sortActions gives a plan one order: by verb as listed, then by ordinal.
+func sortActions(actions []Action) {
+	sort.SliceStable(actions, func(i, j int) bool { return actions[i].Ordinal < actions[j].Ordinal })
+}

@@ -1,0 +1,212 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// Next says what may be done now. It is called again after every action and
+// every change of the world; nothing is remembered between two calls.
+func Next(w World) Plan {
+	var p Plan
+	wanted, condemned := w.slots()
+	busy := w.fill(&p, wanted)
+	if !busy {
+		busy = w.shrink(&p, wanted, condemned)
+	}
+	if !busy {
+		w.update(&p, wanted)
+	}
+	w.reclaim(&p)
+	w.facts(&p, wanted, condemned)
+	sortActions(p.Actions)
+	return p
+}
+
+// facts says what the plan tells beside its actions.
+func (w *World) facts(p *Plan, wanted, condemned []*slot) {
+	ready, updated := 0, 0
+	for _, s := range wanted {
+		if s.pod == nil {
+			continue
+		}
+		if s.pod.Ready && s.pod.Phase == runtime.Running {
+			ready++
+			if open := s.pod.ReadySince.Add(w.Set.Update.MinReady); w.Now.Before(open) {
+				p.wakeAt(open)
+			}
+		}
+		if s.pod.Revision == w.Update && w.available(s) {
+			updated++
+		}
+	}
+	all := w.Deleting == nil && len(condemned) == 0
+	p.Formed = all && ready == len(wanted) && ready > 0
+	p.Complete = all && updated == len(wanted)
+	p.Gone = w.Deleting != nil && len(condemned) == 0 && !p.has(DeleteVolume)
+}
+
+func (p *Plan) has(op Op) bool {
+	for _, a := range p.Actions {
+		if a.Op == op {
+			return true
+		}
+	}
+	return false
+}
+
+// String is the plan in one line, for logs and tests.
+func (p Plan) String() string {
+	var parts []string
+	for _, a := range p.Actions {
+		parts = append(parts, a.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// describe says what keeps a member from being available.
+func (w *World) describe(s *slot) string {
+	p := s.pod
+	switch {
+	case p == nil:
+		return "not created yet"
+	case p.Phase == runtime.Running && p.Ready:
+		return fmt.Sprintf("ready for %s of min_ready %s", round(w.Now.Sub(p.ReadySince)), w.Set.Update.MinReady)
+	}
+	text := string(p.Phase)
+	if p.Phase == runtime.Running {
+		text = "not ready"
+	}
+	if p.Message != "" {
+		return text + ": " + p.Message
+	}
+	if p.Reason != "" && p.Reason != runtime.ReasonNotReady {
+		return text + ": " + p.Reason
+	}
+	return text
+}
+
+// sinceOf is when a member came into the state it is in.
+func (w *World) sinceOf(s *slot) time.Time {
+	if s.pod == nil || s.pod.Since.IsZero() {
+		return w.Now
+	}
+	return s.pod.Since
+}
+
+func round(d time.Duration) time.Duration { return max(d, 0).Truncate(100 * time.Millisecond) }
+
+// Verdict is what has to become of one slot in the end.
+type Verdict struct {
+	Member  string
+	Ordinal int
+	Op      string // jobspecs.OpCreate, OpKeep, OpReplace, OpStop, OpRemove
+	Why     string
+}
+
+// Classify gives the verdict of every slot in the order in which Next would
+// come to them: what is kept, what is made (ascending), what is ended
+// (descending), what is replaced (descending).
+func Classify(w World) []Verdict {
+	wanted, condemned := w.slots()
+	var kept, made, ended_, replaced []Verdict
+	for _, s := range wanted {
+		v := Verdict{Member: s.name, Ordinal: s.ordinal}
+		switch {
+		case s.missing():
+			v.Op, v.Why = jobspecs.OpCreate, w.whyMissing(s)
+			made = append(made, v)
+		case s.gone():
+			v.Op, v.Why = jobspecs.OpCreate, "ended: "+ended(s.pod)
+			made = append(made, v)
+		case w.outdated(s):
+			v.Op, v.Why = jobspecs.OpReplace, "outdated"
+			replaced = append([]Verdict{v}, replaced...)
+		default:
+			v.Op, v.Why = jobspecs.OpKeep, w.whyKept(s)
+			kept = append(kept, v)
+		}
+	}
+	for _, s := range condemned {
+		v := Verdict{Member: s.name, Ordinal: s.ordinal, Op: jobspecs.OpStop, Why: w.whyCondemned()}
+		if s.gone() {
+			v.Op = jobspecs.OpRemove
+		}
+		ended_ = append(ended_, v)
+	}
+	out := append(kept, made...)
+	out = append(out, ended_...)
+	return append(out, replaced...)
+}
+
+func (w *World) whyKept(s *slot) string {
+	if s.pod.Revision == w.Update {
+		return "up to date"
+	}
+	switch {
+	case w.Paused:
+		return "outdated, rollout paused"
+	case w.Set.Update.Strategy == jobspecs.OnDelete:
+		return "outdated, replaced when it is removed (on_delete)"
+	}
+	return fmt.Sprintf("outdated, below partition %d", w.Set.Update.Partition)
+}
+
+// Steps turns the verdicts into the steps that a person reads, volumes
+// included, and marks those that would happen now.
+func Steps(w World) []jobspecs.Step {
+	next := Next(w)
+	var out []jobspecs.Step
+	for _, v := range Classify(w) {
+		if v.Op == jobspecs.OpCreate {
+			out = append(out, w.volumeSteps(v)...)
+		}
+		out = append(out, jobspecs.Step{Op: v.Op, Member: v.Member, Why: v.Why, Now: next.touches(v.Member)})
+	}
+	return append(out, w.reclaimSteps()...)
+}
+
+func (p *Plan) touches(member string) bool {
+	for _, a := range p.Actions {
+		if a.Member == member && a.Op != Refresh {
+			return true
+		}
+	}
+	return false
+}
+
+// volumeSteps are the volumes that a member to be made needs.
+func (w *World) volumeSteps(v Verdict) []jobspecs.Step {
+	var out []jobspecs.Step
+	for _, spec := range w.Specs[Target{v.Ordinal, w.target(v.Ordinal)}].Spec.Volumes {
+		step := jobspecs.Step{Op: jobspecs.OpCreateVolume, Member: v.Member, Volume: spec.Name, Why: "needed by " + v.Member}
+		if _, exists := w.Volumes[spec.Name]; exists {
+			step.Op, step.Why = jobspecs.OpKeepVolume, "bound again"
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// reclaimSteps are the volumes that will go once their pods are gone: what
+// reclaim decides in a world without the condemned pods.
+func (w *World) reclaimSteps() []jobspecs.Step {
+	after := *w
+	after.Pods = nil
+	for _, p := range w.Pods {
+		if w.Deleting == nil && w.fits(p.Ordinal) {
+			after.Pods = append(after.Pods, p)
+		}
+	}
+	var p Plan
+	after.reclaim(&p)
+	var out []jobspecs.Step
+	for _, a := range p.Actions {
+		out = append(out, jobspecs.Step{Op: jobspecs.OpDeleteVolume, Member: a.Member, Volume: a.Volume, Why: a.Why})
+	}
+	return out
+}

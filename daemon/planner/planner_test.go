@@ -1,0 +1,300 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
+)
+
+var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// option changes a world under construction.
+type option func(*World)
+
+// world is a set "web" of three, ordered, complete with revision "r1", no
+// volumes, and nothing running.
+func world(options ...option) World {
+	w := World{
+		Now: now, Replicas: 3, Current: "r1", Update: "r1",
+		Set: &jobspecs.Set{
+			Namespace: "default", Name: "web", Service: "web", PodManagement: jobspecs.Ordered,
+			Update: jobspecs.Update{Strategy: jobspecs.Rolling, MaxUnavailable: "1"},
+		},
+		Volumes: map[string]volumes.Volume{}, Records: map[string]volumes.Record{},
+		Members: map[int]Member{}, Specs: map[Target]Rendered{},
+	}
+	for _, o := range options {
+		o(&w)
+	}
+	for _, r := range []string{"r0", "r1", "r2", "r3"} {
+		for o := range 12 {
+			w.Specs[Target{o, r}] = Rendered{Spec: w.spec(o, r), Digest: digest(w.spec(o, r))}
+		}
+	}
+	for i := range w.Pods {
+		if w.Pods[i].Managed && w.Pods[i].Rendering == "" {
+			w.Pods[i].Rendering = digest(w.spec(w.Pods[i].Ordinal, w.Pods[i].Revision))
+		}
+	}
+	return w
+}
+
+func digest(s jobspecs.PodSpec) string { return s.Digest() }
+
+func (w *World) spec(ordinal int, revision string) jobspecs.PodSpec {
+	spec := jobspecs.PodSpec{Name: w.member(ordinal), Ordinal: ordinal, Revision: revision, Domain: "web.default.svc.cluster.local"}
+	for _, c := range w.Set.Claims {
+		spec.Volumes = append(spec.Volumes, jobspecs.VolumeSpec{Claim: c.Name, Name: jobspecs.VolumeName("default", c.Name, "web", ordinal)})
+	}
+	return spec
+}
+
+func replicas(n int) option               { return func(w *World) { w.Replicas = n } }
+func parallel(w *World)                   { w.Set.PodManagement = jobspecs.Parallel }
+func onDelete(w *World)                   { w.Set.Update.Strategy = jobspecs.OnDelete }
+func paused(w *World)                     { w.Paused = true }
+func neverComplete(w *World)              { w.Current = "" }
+func update(rev string) option            { return func(w *World) { w.Update = rev } }
+func partition(n int) option              { return func(w *World) { w.Set.Update.Partition = n } }
+func maxUnavailable(s string) option      { return func(w *World) { w.Set.Update.MaxUnavailable = s } }
+func minReady(d time.Duration) option     { return func(w *World) { w.Set.Update.MinReady = d } }
+func recoveryWait(d time.Duration) option { return func(w *World) { w.Set.RecoveryWait = d } }
+func start(n int) option                  { return func(w *World) { w.Set.StartOrdinal = n } }
+func deleting(policy string) option {
+	return func(w *World) { w.Deleting = &Deleting{Volumes: policy} }
+}
+func claims(onScaleDown, onDelete string) option {
+	return func(w *World) {
+		w.Set.Claims = []jobspecs.Claim{{Name: "data", OnScaleDown: onScaleDown, OnDelete: onDelete}}
+	}
+}
+
+func pod(ordinal int, rev string, change func(*runtime.Pod)) option {
+	return func(w *World) {
+		p := runtime.Pod{
+			Name: jobspecs.MemberName("web", ordinal), Ordinal: ordinal, Revision: rev, Managed: true, ReadyKnown: true,
+			Phase: runtime.Running, Ready: true, ReadySince: now.Add(-time.Hour), StartedAt: now.Add(-time.Hour), Since: now.Add(-time.Hour),
+		}
+		if change != nil {
+			change(&p)
+		}
+		w.Pods = append(w.Pods, p)
+	}
+}
+
+// running gives available pods of r1; "web-1:r2" names another revision.
+func running(ordinals ...string) option {
+	return func(w *World) {
+		for _, s := range ordinals {
+			name, rev, ok := strings.Cut(s, ":")
+			if !ok {
+				rev = "r1"
+			}
+			_, o, _ := jobspecs.ParseMember(name)
+			pod(o, rev, nil)(w)
+		}
+	}
+}
+
+func unready(ordinal int, rev string) option {
+	return pod(ordinal, rev, func(p *runtime.Pod) {
+		p.Ready, p.ReadySince, p.Reason, p.Message = false, time.Time{}, runtime.ReasonNotReady, "http 10.87.0.10:8080/healthz: connection refused"
+	})
+}
+func phase(ordinal int, rev string, ph runtime.Phase, reason string) option {
+	return pod(ordinal, rev, func(p *runtime.Pod) { p.Phase, p.Reason, p.Ready = ph, reason, false })
+}
+func stopping(ordinal int, rev string) option { return phase(ordinal, rev, runtime.Stopping, "") }
+func stopped(ordinal int, rev, reason string) option {
+	return phase(ordinal, rev, runtime.Stopped, reason)
+}
+func readyFor(ordinal int, rev string, d time.Duration) option {
+	return pod(ordinal, rev, func(p *runtime.Pod) { p.ReadySince = now.Add(-d) })
+}
+func member(ordinal int, m Member) option { return func(w *World) { w.Members[ordinal] = m } }
+func once(rev string, ordinals ...int) option {
+	return func(w *World) {
+		for _, o := range ordinals {
+			w.Members[o] = Member{Revision: rev, Once: rev}
+		}
+	}
+}
+func volume(ordinals ...int) option {
+	return func(w *World) {
+		for _, o := range ordinals {
+			name := jobspecs.VolumeName("default", "data", "web", o)
+			w.Volumes[name] = volumes.Volume{Name: name, Claim: "data", Ordinal: o}
+		}
+	}
+}
+func record(ordinal int, used, deleting bool) option {
+	return func(w *World) {
+		name := jobspecs.VolumeName("default", "data", "web", ordinal)
+		w.Records[name] = volumes.Record{Name: name, Claim: "data", Ordinal: ordinal, Used: used, Deleting: deleting}
+	}
+}
+
+func TestNext(t *testing.T) {
+	all := running("web-0", "web-1", "web-2")
+	for _, c := range []struct {
+		name  string
+		world World
+		want  string
+	}{
+		// Creation.
+		{"an empty ordered set starts with its first member", world(neverComplete), "create web-0 (missing)"},
+		{"a member waits until the one before is available", world(neverComplete, unready(0, "r1")), ""},
+		{"a member is made once the one before is available", world(neverComplete, running("web-0")), "create web-1 (missing)"},
+		{"ready is not yet available under min_ready", world(neverComplete, minReady(10*time.Second), readyFor(0, "r1", 9*time.Second)), ""},
+		{"available after min_ready", world(neverComplete, minReady(10*time.Second), readyFor(0, "r1", 10*time.Second)), "create web-1 (missing)"},
+		{"a parallel set starts all at once", world(neverComplete, parallel), "create web-0 (missing), create web-1 (missing), create web-2 (missing)"},
+		{"start_ordinal moves the range", world(neverComplete, start(5)), "create web-5 (missing)"},
+		{"volumes come before their member", world(neverComplete, claims("retain", "retain")), "create volume data-web-0 (needed by web-0)"},
+		{"a member is made when its volume is there", world(neverComplete, claims("retain", "retain"), volume(0)), "create web-0 (missing)"},
+		{"a volume that held data and is gone holds its member", world(claims("retain", "retain"), record(0, true, false), once("r1", 0)), ""},
+		{"a volume that never held data is made again", world(claims("retain", "retain"), record(0, false, false), once("r1", 0)), "create volume data-web-0 (needed by web-0)"},
+		{"nothing to do", world(all), ""},
+
+		// Recovery.
+		{"a lost member is made at once though a lower one is sick", world(unready(0, "r1"), running("web-1"), once("r1", 2)), "create web-2 (recovery)"},
+		{"after a reboot all come back without waiting", world(once("r1", 0, 1, 2)), "create web-0 (recovery), create web-1 (recovery), create web-2 (recovery)"},
+		{"ended pods are cleared away all at once",
+			world(once("r1", 0, 1, 2), stopped(0, "r1", runtime.ReasonEngineRestarted), stopped(1, "r1", runtime.ReasonEngineRestarted), running("web-2")),
+			"remove web-0 (ended: found stopped when the engine was connected), remove web-1 (ended: found stopped when the engine was connected)"},
+		{"recovery_wait stages them", world(once("r1", 0, 1, 2), recoveryWait(time.Minute)), "create web-0 (recovery)"},
+		{"recovery_wait is over", world(once("r1", 0, 1, 2), recoveryWait(time.Minute), unready(0, "r1")), "create web-1 (recovery)"},
+		{"a member that was never available waits its turn", world(unready(0, "r1"), running("web-1")), ""},
+		{"in the middle of a rollout a lost member comes back as it was",
+			world(update("r2"), running("web-0"), unready(2, "r2"), once("r1", 1)), "create web-1 (recovery)"},
+
+		// Scale-down.
+		{"scale-down stops from the top", world(replicas(1), all), "stop web-2 (scaled down)"},
+		{"scale-down waits until a stopping one is gone", world(replicas(1), running("web-0", "web-1"), stopping(2, "r1")), ""},
+		{"scale-down removes a gone one", world(replicas(1), running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonStopRequested)), "remove web-2 (scaled down)"},
+		{"scale-down is not blocked by sick members (k8s 2.15 timeline 5)", world(replicas(1), running("web-0"), unready(1, "r1"), unready(2, "r1")), "stop web-2 (scaled down)"},
+		{"scale-down is not blocked by a sick lower member (timeline 6)", world(replicas(1), unready(0, "r1"), running("web-1", "web-2")), "stop web-2 (scaled down)"},
+		{"a parallel set shrinks at once", world(replicas(1), parallel, all), "stop web-1 (scaled down), stop web-2 (scaled down)"},
+		{"retention delete takes the volume once its pod is gone", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2)), `delete volume data-web-2 (on_scale_down = "delete")`},
+		{"not before its pod is gone", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), stopping(2, "r1"), volume(0, 1, 2)), ""},
+		{"retention retain keeps it", world(replicas(2), claims("retain", "delete"), running("web-0", "web-1"), volume(0, 1, 2)), ""},
+		{"a deletion that was decided is carried out before the volume is used again (timeline 10)",
+			world(claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2), record(2, true, true)), `delete volume data-web-2 (on_scale_down = "delete")`},
+		{"a moved start makes the new members first (timeline 11)", world(start(2), running("web-0", "web-1", "web-2")), "create web-3 (missing)"},
+		{"and keeps the old ones while one is missing", world(start(2), running("web-0", "web-1", "web-2"), unready(3, "r1")), ""},
+		{"then removes the old ones from the top", world(start(2), running("web-0", "web-1", "web-2", "web-3", "web-4")), "stop web-1 (scaled down)"},
+		{"scaling comes before updating", world(replicas(2), update("r2"), all), "stop web-2 (scaled down)"},
+
+		// Update.
+		{"an update begins at the top", world(update("r2"), all), "stop web-2 (outdated)"},
+		{"it waits while one is on its way out", world(update("r2"), running("web-0", "web-1"), stopping(2, "r1")), ""},
+		{"the stopped one is removed and kept for its logs", world(update("r2"), running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonStopRequested), member(2, Member{Revision: "r2", Once: "r1"})), "remove web-2 (ended: stopped)"},
+		{"and made anew", world(update("r2"), running("web-0", "web-1"), member(2, Member{Revision: "r2", Once: "r1"})), "create web-2 (missing)"},
+		{"the next waits until it is available", world(update("r2"), running("web-0", "web-1"), unready(2, "r2")), ""},
+		{"then the next", world(update("r2"), running("web-0", "web-1", "web-2:r2")), "stop web-1 (outdated)"},
+		{"partition keeps ordinals below it", world(update("r2"), partition(2), running("web-0", "web-1", "web-2:r2")), ""},
+		{"partition is compared with the real ordinal", world(update("r2"), start(5), partition(6), running("web-5", "web-6", "web-7:r2")), "stop web-6 (outdated)"},
+		{"below the partition a lost member comes back old", world(update("r2"), partition(2), running("web-1", "web-2:r2"), member(0, Member{Revision: "r2"})), "create web-0 (missing)"},
+		{"max_unavailable 2 takes two", world(update("r2"), maxUnavailable("2"), all), "stop web-1 (outdated), stop web-2 (outdated)"},
+		{"percent rounds down", world(update("r2"), maxUnavailable("70%"), all), "stop web-1 (outdated), stop web-2 (outdated)"},
+		{"percent is never below one", world(update("r2"), maxUnavailable("10%"), all), "stop web-2 (outdated)"},
+		{"parallel does not mean parallel update", world(update("r2"), parallel, all), "stop web-2 (outdated)"},
+		{"max_unavailable counts every slot", world(update("r2"), partition(1), maxUnavailable("2"), unready(0, "r1"), running("web-1", "web-2")), "stop web-2 (outdated)"},
+		{"on_delete waits for somebody to remove members", world(update("r2"), onDelete, all), ""},
+		{"on_delete: a removed member comes back new", world(update("r2"), onDelete, running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonRemoved)), "remove web-2 (ended: its container was removed)"},
+		{"a pause holds the update", world(update("r2"), paused, all), ""},
+		{"a pause does not hold a recovery", world(update("r2"), paused, running("web-0", "web-1"), once("r1", 2)), "create web-2 (recovery)"},
+		{"a corrected spec replaces a broken new member at once (k8s#67250)", world(update("r3"), running("web-0", "web-1"), unready(2, "r2")), "stop web-2 (outdated and not available)"},
+		{"also one that cannot be made at all", world(update("r3"), running("web-0", "web-1"), phase(2, "r2", runtime.Failed, runtime.ReasonImageUnknown)), "stop web-2 (outdated and not available)"},
+		{"also on first start", world(neverComplete, update("r2"), unready(0, "r1")), "stop web-0 (outdated and not available)"},
+		{"a broken new member is not joined by a second", world(update("r2"), unready(0, "r1"), running("web-1"), unready(2, "r2")), ""},
+		{"a sick old member goes first", world(update("r2"), unready(0, "r1"), running("web-1", "web-2")), "stop web-0 (outdated and not available)"},
+		{"one that waits at the gate for a sick old one does not deadlock it", world(update("r2"), unready(0, "r1"), running("web-1"), member(2, Member{Revision: "r2", Once: "r1"})), "stop web-0 (outdated and not available)"},
+		{"going back restarts only those that left", world(update("r1"), running("web-0", "web-1", "web-2:r2")), "stop web-2 (outdated)"},
+
+		// Deletion.
+		{"deletion goes from the top", world(deleting(""), all), "stop web-2 (set is being deleted)"},
+		{"one by one", world(deleting(""), running("web-0"), stopping(1, "r1")), ""},
+		{"parallel at once", world(deleting(""), parallel, running("web-0", "web-1")), "stop web-0 (set is being deleted), stop web-1 (set is being deleted)"},
+		{"volumes stay by default", world(deleting(""), claims("delete", "retain"), volume(0, 1)), ""},
+		{"retention on delete", world(deleting(""), claims("retain", "delete"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
+		{"--volumes=retain wins", world(deleting("retain"), claims("retain", "delete"), volume(0)), ""},
+		{"--volumes=delete wins", world(deleting("delete"), claims("retain", "retain"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
+
+		// Hand-over.
+		{"a pod found running is taken over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Managed, p.Rendering = false, "" })), "refresh web-2 (taken over after a restart)"},
+		{"a newer rendering is handed over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Rendering = "old" })), "refresh web-2 (newer rendering for its next start)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Next(c.world).String(); got != c.want {
+				t.Errorf("plan = %q\nwant   %q\nwaiting %v", got, c.want, Next(c.world).Waiting)
+			}
+		})
+	}
+}
+
+func TestNextSaysWhatItWaitsFor(t *testing.T) {
+	got := fmt.Sprint(Next(world(neverComplete, unready(0, "r1"))).Waiting)
+	want := "[web-1 waits for web-0: not ready: http 10.87.0.10:8080/healthz: connection refused web-2 waits for web-0: not ready: http 10.87.0.10:8080/healthz: connection refused]"
+	if got != want {
+		t.Errorf("waiting = %s\nwant      %s", got, want)
+	}
+}
+
+func TestNextWakesWhenTheFirstMemberBecomesAvailable(t *testing.T) {
+	w := world(minReady(5*time.Second), readyFor(0, "r1", 0), readyFor(1, "r1", 2*time.Second), readyFor(2, "r1", 4300*time.Millisecond))
+	if got, want := Next(w).Wake, now.Add(700*time.Millisecond); !got.Equal(want) {
+		t.Errorf("wake = %v, want %v", got, want)
+	}
+}
+
+func TestARolloutIsCompleteWhenAllAreAvailable(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world World
+		want  bool
+	}{
+		{"all available and new", world(update("r2"), running("web-0:r2", "web-1:r2", "web-2:r2")), true},
+		{"ready but not for min_ready", world(update("r2"), minReady(time.Minute), running("web-1:r2", "web-2:r2"), readyFor(0, "r2", time.Second)), false},
+		{"one old", world(update("r2"), running("web-0", "web-1:r2", "web-2:r2")), false},
+		{"one too many", world(update("r2"), replicas(2), running("web-0:r2", "web-1:r2", "web-2:r2")), false},
+		{"an empty set", world(update("r2"), replicas(0)), true},
+	} {
+		if got := Next(c.world).Complete; got != c.want {
+			t.Errorf("%s: complete = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestClassifyListsStepsInTheOrderTheyHappen(t *testing.T) {
+	w := world(update("r2"), replicas(4), claims("delete", "retain"), running("web-0", "web-1", "web-5"), volume(0, 1, 5))
+	var got []string
+	for _, s := range Steps(w) {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s now=%v", s.Op, s.Member, s.Volume, s.Now)))
+	}
+	want := []string{
+		"create-volume web-2 data-web-2 now=false", "create web-2  now=true",
+		"create-volume web-3 data-web-3 now=false", "create web-3  now=false",
+		"stop web-5  now=false",
+		"replace web-1  now=false", "replace web-0  now=false",
+		"delete-volume web-5 data-web-5 now=false",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("steps:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func BenchmarkNext10000(b *testing.B) {
+	w := world(replicas(10000))
+	for o := range 10000 {
+		pod(o, "r1", func(p *runtime.Pod) { p.Rendering = "x" })(&w)
+		w.Specs[Target{o, "r1"}] = Rendered{Digest: "x"}
+	}
+	for b.Loop() {
+		Next(w)
+	}
+}

@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"sort"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/volumes"
+)
+
+// reclaim deletes the volumes whose retention says so and whose pod is gone,
+// and forgets what the store holds of ordinals that are no longer the set's.
+// That a volume goes is on disk (Record.Deleting) before the engine is asked:
+// once decided it is carried out, even if the set grows again meanwhile.
+func (w *World) reclaim(p *Plan) {
+	inRange := map[int]bool{}
+	if w.Deleting == nil {
+		for _, o := range Ordinals(w.Set.StartOrdinal, w.Replicas) {
+			inRange[o] = true
+		}
+	}
+	hasPod := map[int]bool{}
+	for i := range w.Pods {
+		hasPod[w.Pods[i].Ordinal] = true
+	}
+	for _, name := range sortedNames(w.Volumes) {
+		v := w.Volumes[name]
+		verdict := volumes.Decide(volumes.Case{
+			Claim: w.claim(v.Claim), InRange: w.fits(v.Ordinal), Deleting: w.Deleting != nil,
+			Policy: w.policy(), PodGone: !hasPod[v.Ordinal],
+		})
+		if verdict == volumes.Reclaimed || w.Records[name].Deleting && !hasPod[v.Ordinal] {
+			p.act(Action{Op: DeleteVolume, Ordinal: v.Ordinal, Member: w.member(v.Ordinal), Volume: name, Why: w.whyReclaimed()})
+		}
+	}
+	for _, name := range sortedNames(w.Records) {
+		if _, exists := w.Volumes[name]; w.Records[name].Deleting && !exists {
+			p.Drop = append(p.Drop, name)
+		}
+	}
+	for o := range w.Members {
+		if !inRange[o] && !hasPod[o] {
+			p.Forget = append(p.Forget, o)
+		}
+	}
+	sort.Ints(p.Forget)
+}
+
+// fits tells whether the ordinal is one of the set's, deleting or not.
+func (w *World) fits(ordinal int) bool {
+	return ordinal >= w.Set.StartOrdinal && ordinal < w.Set.StartOrdinal+w.Replicas
+}
+
+func (w *World) policy() string {
+	if w.Deleting == nil {
+		return ""
+	}
+	return w.Deleting.Volumes
+}
+
+func (w *World) whyReclaimed() string {
+	if w.Deleting != nil {
+		return "set is being deleted, and its volumes with it"
+	}
+	return `on_scale_down = "delete"`
+}
+
+func (w *World) claim(name string) *jobspecs.Claim {
+	for i := range w.Set.Claims {
+		if w.Set.Claims[i].Name == name {
+			return &w.Set.Claims[i]
+		}
+	}
+	return nil
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for name := range m {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}

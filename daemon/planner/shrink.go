@@ -1,0 +1,55 @@
+package planner
+
+// shrink ends members that the set no longer has, from the top, whatever their
+// health: one at a time in an ordered set, each gone before the next. It
+// reports whether any are left.
+//
+// Members below a start_ordinal that moved up stay until their successors
+// exist, so that moving a set does not take it down first.
+func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
+	for _, s := range condemned {
+		if s.gone() {
+			p.act(Action{Op: Remove, Ordinal: s.ordinal, Member: s.name, Why: w.whyCondemned()})
+		}
+	}
+	for _, s := range condemned {
+		if s.gone() {
+			if ordered(w) {
+				break
+			}
+			continue
+		}
+		if s.stopping() {
+			p.wait(Wait{Member: s.name, On: s.name, For: w.describe(s), Since: w.sinceOf(s)})
+			if ordered(w) {
+				break
+			}
+			continue
+		}
+		if hole := firstMissing(wanted); w.Deleting == nil && s.ordinal < w.Set.StartOrdinal && hole != nil {
+			p.wait(Wait{Member: s.name, On: hole.name, For: "it stays until " + hole.name + " is made", Since: w.Now})
+			break
+		}
+		p.act(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Why: w.whyCondemned()})
+		if ordered(w) {
+			break
+		}
+	}
+	return len(condemned) > 0
+}
+
+func (w *World) whyCondemned() string {
+	if w.Deleting != nil {
+		return "set is being deleted"
+	}
+	return "scaled down"
+}
+
+func firstMissing(wanted []*slot) *slot {
+	for _, s := range wanted {
+		if s.missing() {
+			return s
+		}
+	}
+	return nil
+}

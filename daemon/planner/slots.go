@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"sort"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// slot is one ordinal of the set and what stands in it.
+type slot struct {
+	ordinal int
+	name    string
+	pod     *runtime.Pod // nil: missing
+	wanted  bool         // the set has this ordinal
+	target  string       // revision that a pod made now gets
+}
+
+func (s *slot) missing() bool  { return s.pod == nil }
+func (s *slot) gone() bool     { return s.pod != nil && s.pod.Gone() }
+func (s *slot) stopping() bool { return s.pod != nil && s.pod.Phase == runtime.Stopping }
+
+// Ordinals are the set's, in order.
+func Ordinals(start, replicas int) []int {
+	out := make([]int, 0, replicas)
+	for i := range replicas {
+		out = append(out, start+i)
+	}
+	return out
+}
+
+// slots gives the set's ordinals ascending, and the condemned ones (pods beyond
+// them; all of them while the set is being deleted) descending.
+func (w *World) slots() (wanted, condemned []*slot) {
+	byOrdinal := map[int]*runtime.Pod{}
+	for i := range w.Pods {
+		byOrdinal[w.Pods[i].Ordinal] = &w.Pods[i]
+	}
+	if w.Deleting == nil {
+		for _, o := range Ordinals(w.Set.StartOrdinal, w.Replicas) {
+			wanted = append(wanted, &slot{ordinal: o, name: w.member(o), pod: byOrdinal[o], wanted: true, target: w.target(o)})
+			delete(byOrdinal, o)
+		}
+	}
+	for o, p := range byOrdinal {
+		condemned = append(condemned, &slot{ordinal: o, name: w.member(o), pod: p})
+	}
+	sort.Slice(condemned, func(i, j int) bool { return condemned[i].ordinal > condemned[j].ordinal })
+	return wanted, condemned
+}
+
+func (w *World) member(ordinal int) string { return jobspecs.MemberName(w.Set.Name, ordinal) }
+
+// target is the revision that a pod of this ordinal gets when it is made now.
+// Below the partition it is the current one. A lost member comes back as it
+// was, until its turn in the update has come: a host that reboots in the middle
+// of a rollout does not spread it. New ordinals start with the newest; under a
+// pause with the current one.
+func (w *World) target(ordinal int) string {
+	if w.Current == "" {
+		return w.Update
+	}
+	if w.Set.Update.Strategy == jobspecs.Rolling && ordinal < w.Set.Update.Partition {
+		return w.Current
+	}
+	switch last := w.Members[ordinal].Revision; last {
+	case w.Current, w.Update:
+		return last
+	}
+	if w.Paused {
+		return w.Current
+	}
+	return w.Update
+}
+
+// available tells whether the pod has been ready for min_ready. A pod that is
+// stopping is not.
+func (w *World) available(s *slot) bool { return s.pod != nil && w.IsAvailable(s.pod) }
+
+// IsAvailable tells whether a pod has been ready for min_ready.
+func (w *World) IsAvailable(p *runtime.Pod) bool {
+	return p.Phase == runtime.Running && p.Ready && !w.Now.Before(p.ReadySince.Add(w.Set.Update.MinReady))
+}
+
+// outdated tells whether the update stage has to replace the pod.
+func (w *World) outdated(s *slot) bool {
+	u := w.Set.Update
+	return s.wanted && s.pod != nil && s.pod.Revision != w.Update &&
+		u.Strategy == jobspecs.Rolling && s.ordinal >= u.Partition && !w.Paused
+}
+
+// Needed names the renderings that a plan may hand to the engine: of missing
+// members what they would be made of, of present ones their own revision.
+func (w *World) Needed() []Target {
+	wanted, condemned := w.slots()
+	var out []Target
+	for _, s := range append(wanted, condemned...) {
+		switch {
+		case s.missing() || s.gone() && s.wanted:
+			out = append(out, Target{s.ordinal, s.target})
+		case s.wanted:
+			out = append(out, Target{s.ordinal, s.pod.Revision})
+		}
+	}
+	return out
+}
+
+func ordered(w *World) bool { return w.Set.PodManagement != jobspecs.Parallel }

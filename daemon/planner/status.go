@@ -1,0 +1,284 @@
+package planner
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// Status tells what was seen and decided, in the words of the API. The times of
+// its conditions are left to the caller, who knows the former ones.
+func Status(w World, p Plan) jobspecs.Status {
+	wanted, condemned := w.slots()
+	s := jobspecs.Status{
+		Namespace: w.Set.Namespace, Name: w.Set.Name, Replicas: w.Replicas,
+		CurrentRevision: w.Current, UpdateRevision: w.Update, Paused: w.Paused, Deleting: w.Deleting != nil,
+		Strategy: w.Set.Update.Strategy, Partition: w.Set.Update.Partition,
+		Members: []jobspecs.Member{}, Volumes: w.volumeStatus(wanted), Endpoints: []jobspecs.Endpoint{},
+	}
+	if s.CurrentRevision == "" {
+		s.CurrentRevision = w.Update
+	}
+	waits := waitsByMember(p)
+	for _, slot := range append(append([]*slot{}, wanted...), ascending(condemned)...) {
+		m := w.memberStatus(slot, waits[slot.name])
+		s.Members = append(s.Members, m)
+		w.count(&s, slot, m)
+	}
+	if len(p.Waiting) > 0 && !p.Complete {
+		first := p.Waiting[0]
+		on := first.On
+		if on == "" {
+			on = first.Member
+		}
+		s.Waiting = &jobspecs.Waiting{Member: on, For: first.For, Since: first.Since}
+	} else if sick := w.firstSick(wanted); sick != nil {
+		s.Waiting = &jobspecs.Waiting{Member: sick.name, For: w.describe(sick), Since: w.sinceOf(sick)}
+	}
+	s.Conditions = w.conditions(p, wanted, condemned)
+	return s
+}
+
+func waitsByMember(p Plan) map[string]Wait {
+	out := map[string]Wait{}
+	for _, wait := range p.Waiting {
+		if _, ok := out[wait.Member]; !ok {
+			out[wait.Member] = wait
+		}
+	}
+	return out
+}
+
+func ascending(in []*slot) []*slot { return descending(in) }
+
+func (w *World) firstSick(wanted []*slot) *slot {
+	for _, s := range wanted {
+		if !w.available(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// count adds one member to the counters. Those of revisions leave out members
+// that are stopping (k8s StatefulSetStatus).
+func (w *World) count(s *jobspecs.Status, slot *slot, m jobspecs.Member) {
+	if m.Ready {
+		s.ReadyReplicas++
+	}
+	if m.Available {
+		s.AvailableReplicas++
+	}
+	if slot.pod == nil || slot.stopping() || slot.gone() {
+		return
+	}
+	if slot.pod.Revision == s.CurrentRevision {
+		s.CurrentReplicas++
+	}
+	if slot.pod.Revision == w.Update {
+		s.UpdatedReplicas++
+	}
+}
+
+// memberStatus is one row of ps.
+func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
+	m := jobspecs.Member{
+		Namespace: w.Set.Namespace, Set: w.Set.Name, Name: s.name, Ordinal: s.ordinal,
+		Phase: string(runtime.Pending), Reason: "NotCreated", Revision: s.target,
+		Ports: []jobspecs.MemberPort{}, Volumes: []string{}, Containers: []jobspecs.MemberContainer{},
+	}
+	if wait.For != "" {
+		m.Waiting = wait.String()
+		m.Message = m.Waiting
+	}
+	spec := w.Specs[Target{s.ordinal, s.target}].Spec
+	if s.pod != nil {
+		spec = w.Specs[Target{s.ordinal, s.pod.Revision}].Spec
+		w.fromPod(&m, s)
+	}
+	fromSpec(&m, spec)
+	return m
+}
+
+func (w *World) fromPod(m *jobspecs.Member, s *slot) {
+	p := s.pod
+	m.Phase, m.Reason, m.Revision = string(p.Phase), p.Reason, p.Revision
+	if p.Message != "" || m.Waiting == "" {
+		m.Message = p.Message
+	}
+	m.Ready = p.Ready && p.Phase == runtime.Running
+	m.Available = w.available(s)
+	m.Restarts, m.Image, m.ImageID = p.Restarts, p.Image, p.ImageID
+	m.StartedAt = timeOrNil(p.StartedAt)
+	m.Stale = p.Started != "" && p.Rendering != "" && p.Started != p.Rendering
+	if p.Address.IsValid() {
+		m.IP = p.Address.String()
+	}
+	for _, c := range p.Containers {
+		m.Containers = append(m.Containers, jobspecs.MemberContainer{
+			Name: c.Name, Kind: "container", Image: c.Image, ImageID: c.ImageID, State: c.State, Ready: c.Ready,
+			ExitCode: c.ExitCode, OOMKilled: c.OOMKilled, Signal: c.Signal, Restarts: c.Restarts, StartedAt: timeOrNil(c.StartedAt),
+		})
+	}
+}
+
+// fromSpec adds what only the rendering knows.
+func fromSpec(m *jobspecs.Member, spec jobspecs.PodSpec) {
+	if spec.Name == "" {
+		return
+	}
+	m.FQDN = spec.FQDN()
+	if m.IP == "" && spec.Address.IsValid() {
+		m.IP = spec.Address.String()
+	}
+	for _, v := range spec.Volumes {
+		m.Volumes = append(m.Volumes, v.Name)
+	}
+	for _, c := range spec.Containers {
+		if m.Image == "" {
+			m.Image = c.Image
+		}
+		for _, p := range c.Ports {
+			m.Ports = append(m.Ports, jobspecs.MemberPort{Name: p.Name, Container: p.Container, Host: p.Host, HostIP: p.HostIP, Protocol: p.Protocol})
+		}
+	}
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (w *World) volumeStatus(wanted []*slot) []jobspecs.VolumeStatus {
+	out := []jobspecs.VolumeStatus{}
+	for name, v := range w.Volumes {
+		state := "retained"
+		if w.fits(v.Ordinal) && w.Deleting == nil && w.claim(v.Claim) != nil {
+			state = "bound"
+		}
+		out = append(out, jobspecs.VolumeStatus{Name: name, Claim: v.Claim, Ordinal: v.Ordinal, State: state, Driver: v.Driver})
+	}
+	for name, r := range w.Records {
+		if _, exists := w.Volumes[name]; !exists && r.Used && !r.Deleting {
+			out = append(out, jobspecs.VolumeStatus{Name: name, Claim: r.Claim, Ordinal: r.Ordinal, State: "lost"})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Ordinal != out[j].Ordinal {
+			return out[i].Ordinal < out[j].Ordinal
+		}
+		return out[i].Name < out[j].Name
+	})
+	return out
+}
+
+// conditions are the closed list of jobspecs.Cond…, each with its reason.
+func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Condition {
+	available, outdated := 0, 0
+	var stalled, degraded *slot
+	for _, s := range wanted {
+		if w.available(s) {
+			available++
+		} else if degraded == nil && w.Members[s.ordinal].Once != "" {
+			degraded = s
+		}
+		if s.pod != nil && stalled == nil && runtime.Permanent(s.pod.Reason) && s.pod.Tries >= 2 {
+			stalled = s
+		}
+		if w.outdated(s) {
+			outdated++
+		}
+	}
+	lost := w.lost(wanted)
+	all := available == len(wanted) && w.Deleting == nil
+	done := all && outdated == 0 && len(condemned) == 0 && !p.has(Create) && !p.has(Stop)
+	behind := w.Paused && w.behind(wanted)
+
+	cond := func(kind string, status bool, reason, message string) jobspecs.Condition {
+		return jobspecs.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+	}
+	out := []jobspecs.Condition{cond(jobspecs.CondAvailable, all, pick(all, "AllAvailable", "MembersUnavailable"),
+		fmt.Sprintf("%d of %d members are available", available, len(wanted)))}
+	switch {
+	case w.Deleting != nil:
+		out = append(out, cond(jobspecs.CondProgressing, true, "Deleting", fmt.Sprintf("%d members are left", len(condemned))))
+	case behind && all && len(condemned) == 0:
+		out = append(out, cond(jobspecs.CondProgressing, false, "Paused", "the rollout is paused"))
+	case done:
+		out = append(out, cond(jobspecs.CondProgressing, false, "Complete", w.completeMessage(wanted)))
+	default:
+		out = append(out, cond(jobspecs.CondProgressing, true, "Working", w.workMessage(p, wanted)))
+	}
+	switch {
+	case lost != "":
+		out = append(out, cond(jobspecs.CondStalled, true, "VolumeLost", lost))
+	case stalled != nil:
+		out = append(out, cond(jobspecs.CondStalled, true, stalled.pod.Reason, stalled.name+": "+stalled.pod.Message))
+	default:
+		out = append(out, cond(jobspecs.CondStalled, false, "", ""))
+	}
+	out = append(out, cond(jobspecs.CondPaused, w.Paused, pick(w.Paused, "ByUser", ""), pick(w.Paused, "stsd rollout resume "+w.Set.Name, "")))
+	if degraded != nil && w.Deleting == nil {
+		out = append(out, cond(jobspecs.CondDegraded, true, "MemberUnavailable", degraded.name+": "+w.describe(degraded)))
+	} else {
+		out = append(out, cond(jobspecs.CondDegraded, false, "", ""))
+	}
+	return out
+}
+
+// behind tells whether members run another revision than the wanted one.
+func (w *World) behind(wanted []*slot) bool {
+	for _, s := range wanted {
+		if s.pod != nil && s.pod.Revision != w.Update {
+			return true
+		}
+	}
+	return false
+}
+
+// lost names the first volume that holds a member back.
+func (w *World) lost(wanted []*slot) string {
+	for _, s := range wanted {
+		if !s.missing() {
+			continue
+		}
+		for _, v := range w.Specs[Target{s.ordinal, s.target}].Spec.Volumes {
+			if _, exists := w.Volumes[v.Name]; !exists && w.Records[v.Name].Used && !w.Records[v.Name].Deleting {
+				return VolumeLost(v.Name, s.name)
+			}
+		}
+	}
+	return ""
+}
+
+func (w *World) completeMessage(wanted []*slot) string {
+	if !w.behind(wanted) {
+		return fmt.Sprintf("all %d members run %s", len(wanted), w.Update)
+	}
+	if w.Set.Update.Strategy == jobspecs.OnDelete {
+		return "members take the new revision when they are removed (on_delete)"
+	}
+	return fmt.Sprintf("members from ordinal %d on run %s (partition)", w.Set.Update.Partition, w.Update)
+}
+
+func (w *World) workMessage(p Plan, wanted []*slot) string {
+	if len(p.Waiting) > 0 {
+		return p.Waiting[0].String()
+	}
+	if s := w.firstSick(wanted); s != nil {
+		return s.name + ": " + w.describe(s)
+	}
+	return p.String()
+}
+
+func pick(b bool, yes, no string) string {
+	if b {
+		return yes
+	}
+	return no
+}

@@ -1,0 +1,84 @@
+package planner
+
+// update stops outdated members, from the top, so that fill makes them anew:
+//
+//   - outdated and already unavailable ones first: they cost no availability, and
+//     a broken new member never blocks its own repair;
+//   - then available ones, while no more than max_unavailable members of the
+//     whole set are unavailable.
+//
+// What was stopped or made for the update and is not available yet counts as in
+// flight; at most max_unavailable are.
+func (w *World) update(p *Plan, wanted []*slot) {
+	limit := w.Set.Update.MaxUnavailableOf(w.Replicas)
+	unavailable, inFlight, unmade := 0, 0, true
+	for _, s := range wanted {
+		if w.available(s) {
+			continue
+		}
+		unavailable++
+		leaving := s.missing() || s.stopping() || s.gone()
+		if leaving || s.pod.Revision == w.Update {
+			inFlight++
+			unmade = unmade && leaving
+		}
+	}
+	// A missing member that waits at its gate for a sick outdated one would wait
+	// for ever if that one might not be replaced: the lowest unavailable member
+	// may go, as long as all that is in flight is only waiting to be made.
+	lowest := w.firstUnavailable(wanted)
+	for _, s := range descending(wanted) {
+		if !w.outdated(s) || s.stopping() || s.gone() || w.available(s) {
+			continue
+		}
+		if inFlight >= limit && !(s == lowest && unmade) {
+			w.waitForBudget(p, s, wanted)
+			continue
+		}
+		p.act(w.stopForUpdate(s, "outdated and not available"))
+		inFlight++
+	}
+	for _, s := range descending(wanted) {
+		if !w.outdated(s) || !w.available(s) {
+			continue
+		}
+		if unavailable >= limit {
+			w.waitForBudget(p, s, wanted)
+			return
+		}
+		p.act(w.stopForUpdate(s, "outdated"))
+		unavailable++
+	}
+}
+
+func (w *World) stopForUpdate(s *slot, why string) Action {
+	return Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: w.Update, Why: why}
+}
+
+// waitForBudget names the highest unavailable member, which is the one that the
+// update waits for.
+func (w *World) waitForBudget(p *Plan, s *slot, wanted []*slot) {
+	for _, other := range descending(wanted) {
+		if other != s && !w.available(other) {
+			p.wait(Wait{Member: s.name, On: other.name, For: w.describe(other), Since: w.sinceOf(other)})
+			return
+		}
+	}
+}
+
+func (w *World) firstUnavailable(wanted []*slot) *slot {
+	for _, s := range wanted {
+		if s.pod != nil && !w.available(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+func descending(in []*slot) []*slot {
+	out := make([]*slot, len(in))
+	for i, s := range in {
+		out[len(in)-1-i] = s
+	}
+	return out
+}

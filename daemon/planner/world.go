@@ -1,0 +1,146 @@
+// Package planner decides what a set needs next. It is pure: a World goes in, a
+// Plan comes out; no I/O, clock, randomness or logging happens here.
+//
+// Classify says of every slot what has to become of it in the end (keep,
+// create, replace, stop, remove) and why. Next takes from that what is allowed
+// now, in stages, each a file of its own in reading order:
+//
+//	slots    which ordinals the set has, and what stands in them
+//	fill     missing members whose gate is open; volumes first
+//	shrink   members that the set no longer has, from the top
+//	update   outdated members, from the top
+//	reclaim  volumes whose retention says so
+//	status   counts and conditions
+//
+// That web-1 waits for web-0 is decided in fill.go, gate.
+package planner
+
+import (
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
+)
+
+// World is everything known of one set at one moment.
+type World struct {
+	Now      time.Time
+	Set      *jobspecs.Set
+	Replicas int    // wanted; the set's, or the override's
+	Current  string // revision that the set was last complete with; "" never
+	Update   string // revision that is wanted
+	Paused   bool
+	Deleting *Deleting // nil: the set is to stay
+
+	Pods    []runtime.Pod             // all of the set, by ordinal
+	Volumes map[string]volumes.Volume // ours, by name
+	Records map[string]volumes.Record // what the store remembers of volumes, by name
+	Members map[int]Member            // what the store remembers of members
+	Specs   map[Target]Rendered       // for every Target that Needed names
+}
+
+// Deleting says how a set ends.
+type Deleting struct {
+	Volumes string `json:"volumes"` // jobspecs.Delete or jobspecs.Retain; "" is what the set says
+}
+
+// Member is what the store remembers of one ordinal.
+type Member struct {
+	// Revision is the one it shall come back with when its pod is lost. It is
+	// written before its pod is made, and before its pod is stopped for an
+	// update, so that a crash between the two loses nothing.
+	Revision string `json:"revision"`
+	// ReadySince holds until a probe contradicts; zero: not ready.
+	ReadySince time.Time `json:"ready_since"`
+	// Once is the revision under which it was available; "" never. It comes back
+	// with that revision without waiting for others: recovery.
+	Once string `json:"once"`
+	// Used is set when a container has run with its volumes.
+	Used bool `json:"used"`
+}
+
+// Target is one rendering.
+type Target struct {
+	Ordinal  int
+	Revision string
+}
+
+// Rendered is a PodSpec and its digest, or why there is none.
+type Rendered struct {
+	Spec   jobspecs.PodSpec
+	Digest string
+	Err    error
+}
+
+// Op is one verb.
+type Op string
+
+// The verbs of an Action.
+const (
+	CreateVolume Op = "create volume"
+	DeleteVolume Op = "delete volume"
+	Create       Op = "create"
+	Refresh      Op = "refresh" // hand the newest rendering to a pod that stays: Engine.Create of the same revision
+	Stop         Op = "stop"
+	Remove       Op = "remove"
+)
+
+// Action is one verb that is allowed now. The actions of a plan do not depend
+// on each other.
+type Action struct {
+	Op      Op
+	Ordinal int
+	Member  string
+	// Target is the revision of the member when it comes back: of Create and
+	// Refresh the one that is made, of Stop and Remove the one that follows.
+	// Empty: none follows.
+	Target string
+	Volume string // of CreateVolume and DeleteVolume
+	Keep   bool   // Remove: keep the ended container for `logs --previous`
+	Why    string
+}
+
+func (a Action) String() string {
+	subject := a.Member
+	if a.Volume != "" {
+		subject = a.Volume
+	}
+	return string(a.Op) + " " + subject + " (" + a.Why + ")"
+}
+
+// Wait is a pause and its reason.
+type Wait struct {
+	Member string // who waits
+	On     string // whom it waits for; may be itself
+	For    string // "web-0: readiness http …: connection refused"
+	Since  time.Time
+}
+
+func (w Wait) String() string {
+	if w.Member == w.On || w.On == "" {
+		return w.Member + " waits: " + w.For
+	}
+	return w.Member + " waits for " + w.On + ": " + w.For
+}
+
+// Plan is what Next decides.
+type Plan struct {
+	Actions []Action
+	Waiting []Wait
+	Wake    time.Time // look again then at the latest; zero: a kick will come
+
+	Complete bool     // every member is available with Update: Current may become it
+	Formed   bool     // all members are ready at this moment
+	Forget   []int    // ordinals that are no longer the set's and have no pod
+	Drop     []string // volume records whose volume is deleted
+	Gone     bool     // a set being deleted has nothing left
+}
+
+func (p *Plan) act(a Action) { p.Actions = append(p.Actions, a) }
+func (p *Plan) wait(w Wait)  { p.Waiting = append(p.Waiting, w) }
+func (p *Plan) wakeAt(t time.Time) {
+	if p.Wake.IsZero() || t.Before(p.Wake) {
+		p.Wake = t
+	}
+}

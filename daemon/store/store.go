@@ -1,0 +1,353 @@
+// Package store keeps what must survive the daemon: intent, revisions,
+// addresses and the facts that no engine can tell. It is the only user of
+// bbolt. Every exported method is one transaction; what it returned without an
+// error is on disk.
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// Errors that a caller branches on.
+var (
+	// ErrNotFound is returned when the set is not stored.
+	ErrNotFound = errors.New("no such set")
+	// ErrInUse is returned by Open when another daemon has the folder.
+	ErrInUse = errors.New("in use by another stsd daemon")
+	// ErrNewer is returned by Open for a store written by a newer stsd.
+	ErrNewer = errors.New("written by a newer stsd")
+	// ErrChanged is returned by Put when the generation moved on.
+	ErrChanged = errors.New("the set was changed meanwhile")
+	// ErrFull is returned by Put when the network has no address left.
+	ErrFull = errors.New("no free address")
+)
+
+// Record is one set: what is wanted, and how far it has come.
+type Record struct {
+	Set        jobspecs.Set       `json:"set"`
+	Template   jobspecs.Template  `json:"template"`   // wanted, overrides applied
+	Generation int64              `json:"generation"` // counts changes of intent, from 1
+	Created    time.Time          `json:"created"`
+	Replicas   int                `json:"replicas"`
+	Overrides  jobspecs.Overrides `json:"overrides"`
+	Update     string             `json:"update"`  // revision that is wanted
+	Current    string             `json:"current"` // revision that was last complete; "" none yet
+	Paused     bool               `json:"paused"`
+	Deleting   *planner.Deleting  `json:"deleting,omitempty"`
+	Formed     bool               `json:"formed"` // all members were ready at once, at least once
+}
+
+// Key names the set.
+func (r *Record) Key() jobspecs.Key { return r.Set.Key() }
+
+// Scope is what the user wrote and what it was evaluated with.
+type Scope struct {
+	Sources []jobspecs.Source `json:"sources"`
+	Inputs  jobspecs.Inputs   `json:"inputs"`
+}
+
+// Options of Open; the zero value is right for a daemon.
+type Options struct {
+	// NoSync skips fsync: a power cut may lose commits. For tests.
+	NoSync bool
+	// MaxEvents is how many events are kept; zero is 5000.
+	MaxEvents int
+}
+
+// Store is an open state file.
+type Store struct {
+	db        *bolt.DB
+	id        string
+	maxEvents int
+}
+
+// FileName is the state file's name in the data folder.
+const FileName = "stsd.db"
+
+// Open opens or makes the state file in dir, which is made with mode 0700.
+func Open(dir string, o Options) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	path := filepath.Join(dir, FileName)
+	db, err := openFile(path, &bolt.Options{Timeout: 300 * time.Millisecond, NoSync: o.NoSync, NoGrowSync: o.NoSync})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, maxEvents: o.MaxEvents}
+	if s.maxEvents == 0 {
+		s.maxEvents = 5000
+	}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("state file %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+// openFile turns bbolt's complaints, some of which are panics on a damaged
+// file, into errors that say what to do.
+func openFile(path string, o *bolt.Options) (db *bolt.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, damaged(path, fmt.Errorf("%v", r))
+		}
+	}()
+	db, err = bolt.Open(path, 0o600, o)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("state file %s: %w; stop it, or start this one with another --data-dir", path, ErrInUse)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, damaged(path, err)
+	case err != nil:
+		return nil, fmt.Errorf("state file %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func damaged(path string, err error) error {
+	return fmt.Errorf("state file %s is damaged (%w); it was left as it is: move it away and start again, the containers and volumes keep running meanwhile", path, err)
+}
+
+func (s *Store) prepare() error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, b := range buckets {
+			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		if err := checkVersion(meta); err != nil {
+			return err
+		}
+		if id := meta.Get(keyID); id != nil {
+			s.id = string(id)
+			return nil
+		}
+		s.id = newID()
+		return meta.Put(keyID, []byte(s.id))
+	})
+}
+
+func checkVersion(meta *bolt.Bucket) error {
+	v := meta.Get(keyVersion)
+	if v == nil {
+		return meta.Put(keyVersion, []byte(strconv.Itoa(schemaVersion)))
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil || n < 1 {
+		return fmt.Errorf("schema version %q makes no sense", v)
+	}
+	if n > schemaVersion {
+		return fmt.Errorf("%w: schema %d, this one knows %d; start the newer stsd again", ErrNewer, n, schemaVersion)
+	}
+	return nil
+}
+
+func newID() string {
+	b := make([]byte, 8)
+	rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
+
+// ID is this store's id, made once.
+func (s *Store) ID() string { return s.id }
+
+// Close waits for transactions under way and closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Keys lists the stored sets, sorted.
+func (s *Store) Keys() ([]jobspecs.Key, error) {
+	var out []jobspecs.Key
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucketSets).ForEach(func(k, _ []byte) error {
+			key, err := jobspecs.ParseKey(string(k))
+			out = append(out, key)
+			return err
+		})
+	})
+	return out, err
+}
+
+// Records lists the stored sets, sorted by key.
+func (s *Store) Records() ([]Record, error) {
+	var out []Record
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucketSets).ForEach(func(_, v []byte) error {
+			var r Record
+			if err := json.Unmarshal(v, &r); err != nil {
+				return err
+			}
+			out = append(out, r)
+			return nil
+		})
+	})
+	return out, err
+}
+
+// Get is one set. ErrNotFound.
+func (s *Store) Get(key jobspecs.Key) (Record, error) {
+	var r Record
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return get(tx, key, &r)
+	})
+	return r, err
+}
+
+func get(tx *bolt.Tx, key jobspecs.Key, r *Record) error {
+	v := tx.Bucket(bucketSets).Get([]byte(key.String()))
+	if v == nil {
+		return fmt.Errorf("%s: %w", key, ErrNotFound)
+	}
+	return json.Unmarshal(v, r)
+}
+
+// Scope is what the user wrote last. ErrNotFound.
+func (s *Store) Scope(key jobspecs.Key) (Scope, error) {
+	var out Scope
+	err := s.db.View(func(tx *bolt.Tx) error {
+		v := tx.Bucket(bucketSources).Get([]byte(key.String()))
+		if v == nil {
+			return fmt.Errorf("%s: %w", key, ErrNotFound)
+		}
+		return json.Unmarshal(v, &out)
+	})
+	return out, err
+}
+
+// Intent is one set to store.
+type Intent struct {
+	Record   Record
+	Scope    *Scope             // nil: as stored
+	Revision *jobspecs.Revision // to add, or to store again under a new number; nil: none
+	Replaces int                // number that Revision had before; zero: it is new
+	Expect   int64              // generation that must be stored now; zero: none is
+	Reserve  []string           // members that need an address
+	Subnet   netip.Prefix       // where from; zero: none are reserved
+}
+
+// Put stores several sets in one commit, all or none: spec, revision and
+// addresses. Record.Generation is set to Expect+1. ErrChanged, ErrFull.
+func (s *Store) Put(intents ...*Intent) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, in := range intents {
+			if err := put(tx, in); err != nil {
+				return fmt.Errorf("%s: %w", in.Record.Key(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func put(tx *bolt.Tx, in *Intent) error {
+	key := in.Record.Key()
+	var stored Record
+	if err := get(tx, key, &stored); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if stored.Generation != in.Expect {
+		return fmt.Errorf("%w: generation %d, not %d", ErrChanged, stored.Generation, in.Expect)
+	}
+	in.Record.Generation = in.Expect + 1
+	if in.Expect > 0 { // what the loop learned meanwhile stays
+		in.Record.Current, in.Record.Formed = stored.Current, stored.Formed
+	}
+	if err := putJSON(tx.Bucket(bucketSets), []byte(key.String()), in.Record); err != nil {
+		return err
+	}
+	if in.Scope != nil {
+		if err := putJSON(tx.Bucket(bucketSources), []byte(key.String()), in.Scope); err != nil {
+			return err
+		}
+	}
+	if err := putRevision(tx, key, in); err != nil {
+		return err
+	}
+	return reserve(tx, key.Namespace, in)
+}
+
+func putRevision(tx *bolt.Tx, key jobspecs.Key, in *Intent) error {
+	if in.Revision == nil {
+		return nil
+	}
+	b, err := tx.Bucket(bucketRevisions).CreateBucketIfNotExists([]byte(key.String()))
+	if err != nil {
+		return err
+	}
+	if in.Replaces > 0 {
+		if err := b.Delete(number(in.Replaces)); err != nil {
+			return err
+		}
+	}
+	return putJSON(b, number(in.Revision.Number), in.Revision)
+}
+
+// Revisions lists a set's revisions by number.
+func (s *Store) Revisions(key jobspecs.Key) ([]jobspecs.Revision, error) {
+	var out []jobspecs.Revision
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return forEachJSON(tx.Bucket(bucketRevisions).Bucket([]byte(key.String())), func(_ []byte, r jobspecs.Revision) {
+			out = append(out, r)
+		})
+	})
+	return out, err
+}
+
+// Delete forgets a set, its revisions and facts. Addresses of the members in
+// keep stay reserved: their volumes still exist.
+func (s *Store) Delete(key jobspecs.Key, keep []string) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		k := []byte(key.String())
+		for _, b := range [][]byte{bucketSets, bucketSources} {
+			if err := tx.Bucket(b).Delete(k); err != nil {
+				return err
+			}
+		}
+		for _, b := range [][]byte{bucketRevisions, bucketMembers, bucketVolumes} {
+			if err := tx.Bucket(b).DeleteBucket(k); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+				return err
+			}
+		}
+		return release(tx, key, keep)
+	})
+}
+
+func number(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+func putJSON(b *bolt.Bucket, key []byte, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return b.Put(key, text)
+}
+
+// forEachJSON reads a bucket in key order; a nil bucket is empty.
+func forEachJSON[T any](b *bolt.Bucket, each func(key []byte, v T)) error {
+	if b == nil {
+		return nil
+	}
+	return b.ForEach(func(k, text []byte) error {
+		var v T
+		if err := json.Unmarshal(text, &v); err != nil {
+			return fmt.Errorf("entry %q: %w", k, err)
+		}
+		each(k, v)
+		return nil
+	})
+}

@@ -1,0 +1,278 @@
+package daemon
+
+import (
+	"reflect"
+	"sort"
+	"time"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/dns"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// tell publishes what was seen and decided: names first, so that a member is
+// out of the set's name before it is stopped, then the status.
+func (l *loop) tell(s sight, plan planner.Plan) {
+	if l.d.names != nil {
+		l.d.names.put(l.key, l.d.namesOf(&s, plan))
+	}
+	status := planner.Status(s.world, plan)
+	status.Generation = s.view.Record.Generation
+	status.ObservedGeneration = s.view.Record.Generation
+	status.Created = s.view.Record.Created
+	if o := s.view.Record.Overrides; !reflect.DeepEqual(o, jobspecs.Overrides{}) {
+		status.Overrides = &o
+	}
+	l.tellFailures(&status)
+	status.Endpoints = l.d.endpoints(&s)
+	if l.d.names != nil && l.d.names.degraded(l.key.Namespace) {
+		addCondition(&status, jobspecs.CondDegraded, "DNS", l.d.names.why(l.key.Namespace))
+	}
+	l.publish(status, plan)
+}
+
+// tellFailures shows engine calls that failed, which no pod can show.
+func (l *loop) tellFailures(status *jobspecs.Status) {
+	keys := make([]string, 0, len(l.failing))
+	for k := range l.failing {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		f := l.failing[k]
+		reason, mendable := permanent(f.err)
+		if mendable && f.tries >= 2 {
+			setCondition(status, jobspecs.CondStalled, true, reason, f.err.Error())
+		}
+		for i := range status.Members {
+			m := &status.Members[i]
+			if memberOf(k) != m.Name {
+				continue
+			}
+			m.Message = f.err.Error()
+			if reason != "" {
+				m.Reason = reason
+			}
+			if status.Waiting == nil || status.Waiting.Member == m.Name {
+				status.Waiting = &jobspecs.Waiting{Member: m.Name, For: f.err.Error(), Since: time.Now()}
+			}
+		}
+	}
+}
+
+// memberOf reads the member out of a failureKey.
+func memberOf(key string) string {
+	for _, op := range []planner.Op{planner.CreateVolume, planner.DeleteVolume, planner.Create, planner.Refresh, planner.Stop, planner.Remove} {
+		prefix := string(op) + " "
+		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
+			rest := key[len(prefix):]
+			for i := range rest {
+				if rest[i] == ' ' {
+					return rest[:i]
+				}
+			}
+			return rest
+		}
+	}
+	return ""
+}
+
+// tellBlind shows that nothing is known: the last members, as Unknown.
+func (l *loop) tellBlind(err error) {
+	status := jobspecs.Status{Namespace: l.key.Namespace, Name: l.key.Name}
+	if old := l.seen.get(); old != nil {
+		status = old.status
+	} else if v, lookErr := l.d.store.Look(l.key); lookErr == nil {
+		w := l.d.world(&v, time.Now(), nil, nil)
+		status = planner.Status(w, planner.Plan{})
+		status.Created = v.Record.Created
+		status.Generation = v.Record.Generation
+	}
+	members := make([]jobspecs.Member, len(status.Members))
+	copy(members, status.Members)
+	for i := range members {
+		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), "EngineUnreachable", err.Error()
+		members[i].Available = false
+	}
+	status.Members = members
+	status.AvailableReplicas = 0
+	status.Conditions = append([]jobspecs.Condition(nil), status.Conditions...)
+	setCondition(&status, jobspecs.CondAvailable, false, "EngineUnreachable", err.Error())
+	setCondition(&status, jobspecs.CondProgressing, true, "EngineUnreachable", err.Error())
+	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: time.Now()}
+	if old := l.seen.get(); old != nil && old.status.Waiting != nil && old.status.Waiting.For == err.Error() {
+		status.Waiting.Since = old.status.Waiting.Since
+	}
+	l.publish(status, planner.Plan{})
+}
+
+func setCondition(s *jobspecs.Status, kind string, status bool, reason, message string) {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == kind {
+			s.Conditions[i].Status, s.Conditions[i].Reason, s.Conditions[i].Message = status, reason, message
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, jobspecs.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// addCondition sets a condition unless it is already true for another reason.
+func addCondition(s *jobspecs.Status, kind, reason, message string) {
+	for _, c := range s.Conditions {
+		if c.Type == kind && c.Status {
+			return
+		}
+	}
+	setCondition(s, kind, true, reason, message)
+}
+
+// publish replaces the snapshot when it differs, keeps the times of conditions
+// that did not change, and records what happened to members.
+func (l *loop) publish(status jobspecs.Status, plan planner.Plan) {
+	old := l.seen.get()
+	now := time.Now()
+	for i := range status.Conditions {
+		status.Conditions[i].Since = now
+		if old == nil {
+			continue
+		}
+		for _, c := range old.status.Conditions {
+			if c.Type == status.Conditions[i].Type && c.Status == status.Conditions[i].Status && c.Reason == status.Conditions[i].Reason {
+				status.Conditions[i].Since = c.Since
+			}
+		}
+	}
+	if old != nil && reflect.DeepEqual(old.status, status) {
+		return
+	}
+	if old != nil {
+		l.news(old.status, status)
+	}
+	l.seen.put(&snapshot{status: status, plan: plan})
+}
+
+// news records what happened to members between two snapshots.
+func (l *loop) news(old, now jobspecs.Status) {
+	before := map[string]jobspecs.Member{}
+	for _, m := range old.Members {
+		before[m.Name] = m
+	}
+	for _, m := range now.Members {
+		b, ok := before[m.Name]
+		if !ok {
+			continue
+		}
+		if m.Restarts > b.Restarts {
+			l.d.events.record(l.key, m.Name, warning, "Restarted", restartMessage(m))
+		}
+		switch {
+		case m.Ready && !b.Ready:
+			l.d.events.record(l.key, m.Name, normal, "Ready", "is ready")
+		case !m.Ready && b.Ready && m.Phase == string(runtime.Running):
+			l.d.events.record(l.key, m.Name, warning, "Unready", m.Message)
+		}
+		troubled := m.Phase == string(runtime.Failed) || m.Phase == string(runtime.Backoff)
+		if troubled && (m.Reason != b.Reason || m.Phase != b.Phase) {
+			l.d.events.record(l.key, m.Name, warning, m.Reason, m.Message)
+		}
+	}
+}
+
+func restartMessage(m jobspecs.Member) string {
+	for _, c := range m.Containers {
+		if c.OOMKilled {
+			return "restarted: it ran out of memory"
+		}
+	}
+	if m.Message != "" {
+		return "restarted: " + m.Message
+	}
+	return "restarted"
+}
+
+// namesOf is what DNS shall know of the set.
+func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
+	out := d.staticNames(s)
+	leaving := map[string]bool{}
+	for _, a := range plan.Actions {
+		if a.Op == planner.Stop {
+			leaving[a.Member] = true
+		}
+	}
+	pods := map[int]*runtime.Pod{}
+	for i := range s.world.Pods {
+		pods[s.world.Pods[i].Ordinal] = &s.world.Pods[i]
+	}
+	ordinals := map[int]bool{}
+	if s.world.Deleting == nil {
+		for _, o := range planner.Ordinals(s.world.Set.StartOrdinal, s.world.Replicas) {
+			ordinals[o] = true
+		}
+	}
+	for o := range pods {
+		ordinals[o] = true
+	}
+	for _, o := range sortedInts(ordinals) {
+		m := dns.Member{Name: jobspecs.MemberName(s.world.Set.Name, o), Address: s.addresses[o]}
+		if p := pods[o]; p != nil {
+			if p.Address.IsValid() {
+				m.Address = p.Address
+			}
+			m.Running = !p.StartedAt.IsZero() && (p.Phase == runtime.Running || p.Phase == runtime.Starting || p.Phase == runtime.Stopping)
+			m.Ready = p.Ready && p.Phase == runtime.Running
+			m.Leaving = leaving[m.Name] || p.Phase == runtime.Stopping
+		}
+		out.Members = append(out.Members, m)
+	}
+	return out
+}
+
+// staticNames is the part that does not depend on members.
+func (d *Daemon) staticNames(s *sight) dns.Set {
+	set := s.world.Set
+	out := dns.Set{
+		Namespace: set.Namespace, Name: set.Name, Service: set.Service,
+		MemberNames: set.DNS.MemberNames, SetName: set.DNS.SetName, TTL: set.DNS.TTL, NegativeTTL: set.DNS.NegativeTTL,
+	}
+	for _, t := range s.world.Needed() {
+		for _, c := range s.world.Specs[t].Spec.Containers {
+			for _, p := range c.Ports {
+				out.Ports = append(out.Ports, dns.Port{Name: p.Name, Protocol: p.Protocol, Number: p.Container})
+			}
+		}
+		if len(out.Ports) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// endpoints are the names for status.
+func (d *Daemon) endpoints(s *sight) []jobspecs.Endpoint {
+	set := s.world.Set
+	all := jobspecs.Endpoint{Name: jobspecs.ServiceDomain(set.Service, set.Namespace, d.cfg.Domain), Addresses: []string{}}
+	out := []jobspecs.Endpoint{}
+	for i := range s.world.Pods {
+		p := &s.world.Pods[i]
+		if p.Ready && p.Phase == runtime.Running && p.Address.IsValid() {
+			all.Addresses = append(all.Addresses, p.Address.String())
+		}
+	}
+	for _, o := range planner.Ordinals(set.StartOrdinal, s.world.Replicas) {
+		if a := s.addresses[o]; a.IsValid() {
+			name := jobspecs.FQDN(jobspecs.MemberName(set.Name, o), set.Service, set.Namespace, d.cfg.Domain)
+			out = append(out, jobspecs.Endpoint{Name: name, Addresses: []string{a.String()}})
+		}
+	}
+	return append([]jobspecs.Endpoint{all}, out...)
+}
+
+func sortedInts(m map[int]bool) []int {
+	out := make([]int, 0, len(m))
+	for o := range m {
+		out = append(out, o)
+	}
+	sort.Ints(out)
+	return out
+}
