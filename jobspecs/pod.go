@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -36,9 +37,16 @@ type PodSpec struct {
 func (p *PodSpec) FQDN() string { return p.Name + "." + p.Domain }
 
 // Digest tells two renderings apart. It is a name, not a proof of equality
-// across versions of the program: a difference never restarts a pod.
+// across versions of the program: a difference never restarts a pod. The image
+// that a revision is pinned to is not part of it: the first member, which
+// settles it, runs that image already.
 func (p *PodSpec) Digest() string {
-	b, err := json.Marshal(p)
+	q := *p
+	q.Containers = slices.Clone(p.Containers)
+	for i := range q.Containers {
+		q.Containers[i].ImageID = ""
+	}
+	b, err := json.Marshal(q)
 	if err != nil {
 		return ""
 	}

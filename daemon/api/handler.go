@@ -59,7 +59,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func noRoute(_ *Server, _ http.ResponseWriter, r *http.Request) error {
-	return &client.Problem{Type: client.ProblemNotFound, Detail: r.Method + " " + r.URL.Path + " is not part of this API; /v1/openapi.json is"}
+	return &client.Problem{Type: client.ProblemNotFound, Title: r.Method + " " + r.URL.Path + " is not part of this API", Detail: "/v1/openapi.json describes it"}
 }
 
 // answer writes one document.
@@ -112,5 +112,5 @@ func memberOf(r *http.Request) (namespace, member string, err error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &client.Problem{Type: client.ProblemInvalid, Detail: fmt.Sprintf(format, args...)}
+	return &client.Problem{Type: client.ProblemInvalid, Title: fmt.Sprintf(format, args...)}
 }

@@ -63,7 +63,7 @@ func sendStatus(w http.ResponseWriter, set jobspecs.Key, changes <-chan jobspecs
 			return err
 		}
 	}
-	return &client.Problem{Type: client.ProblemNotFound, Detail: set.String() + " is gone", Set: set.String()}
+	return &client.Problem{Type: client.ProblemNotFound, Title: "set " + set.String() + " is gone", Set: set.String()}
 }
 
 var eventParams = []param{

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/jobspecs"
+)
+
+type planFlags struct {
+	specFlags
+	exitCode bool
+	out      string
+	verbose  bool
+	cause    string
+}
+
+func newPlanCmd(a *app) *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Use:   "plan FILE…",
+		Short: "Show what apply would do, member by member; writes nothing",
+		Long: "plan shows what apply would do, member by member and volume by volume, and why; it writes nothing.\n" +
+			"Marks: + create, -/+ replace, ~ restart, - stop or remove, = keep. Steps marked \"now\" would happen at\n" +
+			"once, the others wait for those before them. Lines with data: tell what would be lost sight of.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.plan(cmd, &f, args) },
+	}
+	f.specFlags.add(cmd)
+	f.addImages(cmd)
+	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit 2 when there are changes")
+	cmd.Flags().StringVar(&f.out, "out", "", "write the plan to this file, for stsd apply")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show members and volumes that are kept, too")
+	return cmd
+}
+
+func (a *app) plan(cmd *cobra.Command, f *planFlags, args []string) error {
+	req, resp, err := a.planSpecs(cmd.Context(), &f.specFlags, args)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writePlan(f.out, req, resp.Plans); err != nil {
+			return err
+		}
+		a.say("written to %s; to do it: stsd apply %s", f.out, f.out)
+	}
+	if err := a.show(plansView(resp.Plans, f.verbose || a.format.wide())); err != nil {
+		return err
+	}
+	if f.exitCode && anyChanges(resp.Plans) {
+		return quietly(exitDiffers)
+	}
+	return nil
+}
+
+// planSpecs asks the daemon for the plan of files.
+func (a *app) planSpecs(ctx context.Context, f *specFlags, args []string) (client.ApplyRequest, client.PlanResponse, error) {
+	var resp client.PlanResponse
+	s, err := a.readSpecs(f, args)
+	if err != nil {
+		return client.ApplyRequest{}, resp, err
+	}
+	if err := a.check(s, f.strict); err != nil {
+		return client.ApplyRequest{}, resp, err
+	}
+	req := client.ApplyRequest{Scopes: s.scopes, Namespace: a.namespace}
+	c, err := a.client()
+	if err != nil {
+		return req, resp, err
+	}
+	if resp, err = c.Plan(ctx, req); err != nil {
+		return req, resp, err
+	}
+	a.warn(resp.Diagnostics, s.found)
+	return req, resp, nil
+}
+
+// dryApply is apply --dry-run.
+func (a *app) dryApply(ctx context.Context, c *client.Client, req client.ApplyRequest, said []jobspecs.Diagnostic) error {
+	resp, err := c.Plan(ctx, req)
+	if err != nil {
+		return err
+	}
+	a.warn(resp.Diagnostics, said)
+	return a.show(plansView(resp.Plans, a.format.wide()))
+}
+
+func anyChanges(plans []jobspecs.Plan) bool {
+	return slices.ContainsFunc(plans, func(p jobspecs.Plan) bool { return p.Changes })
+}
+
+// savedPlan is the file of plan --out.
+type savedPlan struct {
+	Version int                 `json:"stsd_plan"`
+	Request client.ApplyRequest `json:"request"` // with the generations that the plan saw
+	Plans   []jobspecs.Plan     `json:"plans"`   // for people
+}
+
+const savedPlanVersion = 1
+
+func writePlan(file string, req client.ApplyRequest, plans []jobspecs.Plan) error {
+	req.Expect = map[string]int64{}
+	for _, p := range plans {
+		req.Expect[jobspecs.Key{Namespace: p.Namespace, Name: p.Set}.String()] = p.Generation
+	}
+	var b bytes.Buffer
+	if err := writeJSON(&b, savedPlan{savedPlanVersion, req, plans}); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // it holds the variables' values
+	if err != nil {
+		return err
+	}
+	if err := out.Chmod(0o600); err != nil {
+		out.Close()
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	if _, err := out.Write(b.Bytes()); err != nil {
+		out.Close()
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return out.Close()
+}
+
+// savedPlan reads the one file that names has when its content is a plan's.
+func (a *app) savedPlan(names []string) (savedPlan, bool, error) {
+	var p savedPlan
+	if len(names) != 1 || names[0] == "-" {
+		return p, false, nil
+	}
+	fi, err := os.Stat(names[0])
+	if err != nil || !fi.Mode().IsRegular() {
+		return p, false, nil // said when it is read as a spec
+	}
+	b, err := os.ReadFile(names[0])
+	if err != nil {
+		return p, false, readError(names[0], err)
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) || !bytes.Contains(b, []byte(`"stsd_plan"`)) {
+		return p, false, nil
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, false, fmt.Errorf("read the plan %s: %w", names[0], err)
+	}
+	if p.Version != savedPlanVersion {
+		return p, false, fmt.Errorf("read the plan %s: version %d is not one of this stsd; make it anew", names[0], p.Version)
+	}
+	return p, true, nil
+}
+
+func plansView(plans []jobspecs.Plan, all bool) view {
+	v := view{doc: plans, names: []string{}}
+	for _, p := range plans {
+		v.names = append(v.names, nameOf(p.Namespace, p.Set))
+	}
+	v.table = func(w io.Writer) {
+		for i, p := range plans {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			writePlanTable(w, p, all)
+		}
+	}
+	return v
+}
+
+// marks of the ops, in the words of the table.
+var marks = map[string]struct{ mark, word string }{
+	jobspecs.OpCreate:       {"+", "create"},
+	jobspecs.OpKeep:         {"=", "keep"},
+	jobspecs.OpReplace:      {"-/+", "replace"},
+	jobspecs.OpRestart:      {"~", "restart"},
+	jobspecs.OpStop:         {"-", "stop"},
+	jobspecs.OpRemove:       {"-", "remove"},
+	jobspecs.OpCreateVolume: {"+", "create volume"},
+	jobspecs.OpKeepVolume:   {"=", "keep volume"},
+	jobspecs.OpDeleteVolume: {"-", "delete volume"},
+}
+
+func writePlanTable(w io.Writer, p jobspecs.Plan, all bool) {
+	fmt.Fprintln(w, planHeadline(p))
+	t := table{indent: "  "}
+	for _, s := range p.Steps {
+		m := marks[s.Op]
+		if m.mark == "=" && !all {
+			continue
+		}
+		t.row(m.mark, m.word, stepObject(s), orDash(s.Why), map[bool]string{true: "now"}[s.Now])
+	}
+	t.write(w)
+	writeDiff(w, "  ", p.Diff)
+	for _, text := range p.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", text)
+	}
+	for _, d := range p.Data {
+		fmt.Fprintf(w, "  %s\n", dataLine(d))
+	}
+	fmt.Fprintln(w, "  "+planCounts(p))
+}
+
+func stepObject(s jobspecs.Step) string {
+	if s.Volume != "" {
+		return s.Volume
+	}
+	return s.Member
+}
+
+func planHeadline(p jobspecs.Plan) string {
+	name := nameOf(p.Namespace, p.Set)
+	switch r := p.Revision; {
+	case p.Generation == 0:
+		return fmt.Sprintf("%s: a new set at revision %s", name, r.To)
+	case !p.Changes:
+		return name + ": no changes"
+	case r.From != r.To && r.EqualTo > 0:
+		return fmt.Sprintf("%s: revision %s → %s (the template of revision %d)", name, r.From, r.To, r.EqualTo)
+	case r.From != r.To:
+		return fmt.Sprintf("%s: revision %s → %s", name, r.From, r.To)
+	default:
+		return fmt.Sprintf("%s: revision %s stays", name, r.From)
+	}
+}
+
+// planCounts is "2 to create, 1 to replace, 3 kept".
+func planCounts(p jobspecs.Plan) string {
+	n := map[string]int{}
+	for _, s := range p.Steps {
+		n[marks[s.Op].word]++
+	}
+	text := ""
+	for _, part := range []struct{ word, text string }{
+		{"create", "to create"}, {"replace", "to replace"}, {"restart", "to restart"}, {"stop", "to stop"}, {"remove", "to remove"}, {"keep", "kept"},
+		{"create volume", "volumes to create"}, {"delete volume", "volumes to delete"}, {"keep volume", "volumes kept"},
+	} {
+		if n[part.word] == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d %s", n[part.word], part.text)
+	}
+	if text == "" {
+		return "nothing to do"
+	}
+	return text
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// display shows updates while following.
+type display interface {
+	show(u update)
+	end()
+}
+
+// display chooses by --progress: live rows on a terminal, lines elsewhere.
+func (a *app) display(w io.Writer) display {
+	mode := a.progress
+	if mode == "auto" {
+		mode = "plain"
+		if _, isTerminal := terminal(w); isTerminal && a.env["TERM"] != "dumb" {
+			mode = "tty"
+		}
+	}
+	switch {
+	case mode == "json":
+		return &jsonDisplay{w}
+	case a.quiet:
+		return silent{}
+	case mode == "tty":
+		return &liveDisplay{w: w, sets: map[int]jobspecs.Status{}}
+	}
+	return &plainDisplay{w: w, seen: map[int]map[string]string{}}
+}
+
+type silent struct{}
+
+func (silent) show(update) {}
+func (silent) end()        {}
+
+// jsonDisplay writes every status as one line.
+type jsonDisplay struct{ w io.Writer }
+
+func (d *jsonDisplay) show(u update) {
+	if u.deleted || u.lost {
+		return
+	}
+	_ = json.NewEncoder(d.w).Encode(u.status) // nobody is left to tell
+}
+
+func (d *jsonDisplay) end() {}
+
+// plainDisplay writes one line per change of a member.
+type plainDisplay struct {
+	w    io.Writer
+	seen map[int]map[string]string // goal → member → what was last said of it
+	lost bool
+}
+
+func (d *plainDisplay) show(u update) {
+	if u.lost || d.lost {
+		if u.lost && !d.lost {
+			fmt.Fprintln(d.w, lostText)
+		}
+		d.lost = u.lost
+		if u.lost {
+			return
+		}
+	}
+	if u.deleted {
+		return
+	}
+	before, first := d.seen[u.goal], d.seen[u.goal] == nil
+	now := map[string]string{}
+	for _, m := range u.status.Members {
+		now[m.Name] = essence(m)
+		if before[m.Name] != now[m.Name] && (!first || !m.Available || u.status.Deleting) {
+			fmt.Fprintln(d.w, memberLine(m))
+		}
+	}
+	var gone []string
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	for _, name := range gone {
+		fmt.Fprintf(d.w, "%s  removed\n", name)
+	}
+	d.seen[u.goal] = now
+}
+
+func (d *plainDisplay) end() {}
+
+const lostText = "the daemon does not answer; trying again"
+
+// essence is what makes a change worth a line. Messages are not part of it:
+// those of a probe change all the time.
+func essence(m jobspecs.Member) string {
+	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts)
+}
+
+// memberLine is "web-1  Running  ready  (web-1 is available)".
+func memberLine(m jobspecs.Member) string {
+	line := m.Name + "  " + m.Phase + "  " + readyWord(m)
+	if why := whyOf(m); why != "" {
+		line += "  (" + why + ")"
+	}
+	return line
+}
+
+func readyWord(m jobspecs.Member) string {
+	if m.Ready {
+		return "ready"
+	}
+	return "not ready"
+}
+
+// whyOf is the reason for a member's state, for people.
+func whyOf(m jobspecs.Member) string {
+	switch {
+	case m.Available:
+		return m.Name + " is available"
+	case m.Reason != "" && m.Message != "" && m.Reason != reasonNotCreated:
+		return m.Reason + ": " + firstLine(m.Message)
+	case m.Message != "":
+		return firstLine(m.Message)
+	case m.Waiting != "":
+		return firstLine(m.Waiting)
+	}
+	return m.Reason
+}
+
+// reasonNotCreated is the reason of a slot that has no pod yet; its message
+// says what it waits for.
+const reasonNotCreated = "NotCreated"
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+// liveDisplay redraws rows in place.
+type liveDisplay struct {
+	w     io.Writer
+	sets  map[int]jobspecs.Status
+	lost  bool
+	drawn int // lines on the screen
+}
+
+func (d *liveDisplay) show(u update) {
+	d.lost = u.lost
+	switch {
+	case u.deleted:
+		delete(d.sets, u.goal)
+	case !u.lost:
+		d.sets[u.goal] = u.status
+	}
+	d.draw()
+}
+
+func (d *liveDisplay) draw() {
+	width, height := size(d.w)
+	var sets []jobspecs.Status
+	for i := range len(d.sets) + d.gaps() {
+		if st, ok := d.sets[i]; ok {
+			sets = append(sets, st)
+		}
+	}
+	rows := liveRows(sets, width, height-1)
+	if d.lost {
+		rows = append(rows, cut(lostText, width))
+	}
+	var b strings.Builder
+	if d.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\r", d.drawn)
+	}
+	b.WriteString("\x1b[J") // clear what is below
+	for _, r := range rows {
+		b.WriteString(r + "\n")
+	}
+	d.drawn = len(rows)
+	_, _ = io.WriteString(d.w, b.String()) // nobody is left to tell
+}
+
+// gaps is how far the highest goal lies above the number of sets.
+func (d *liveDisplay) gaps() int {
+	highest := 0
+	for i := range d.sets {
+		highest = max(highest, i+1)
+	}
+	return highest - len(d.sets)
+}
+
+func (d *liveDisplay) end() {}
+
+// liveRows are the rows of sets, cut to the screen: where they do not fit,
+// members that are available give way first.
+func liveRows(sets []jobspecs.Status, width, height int) []string {
+	rows := setRows(sets, func(jobspecs.Member) bool { return true })
+	if len(rows) > height {
+		rows = setRows(sets, func(m jobspecs.Member) bool { return !m.Available })
+	}
+	if len(rows) > height && height > 1 {
+		more := len(rows) - height + 1
+		rows = append(rows[:height-1], fmt.Sprintf("… and %d more", more))
+	}
+	for i := range rows {
+		rows[i] = cut(rows[i], width)
+	}
+	return rows
+}
+
+func setRows(sets []jobspecs.Status, shown func(jobspecs.Member) bool) []string {
+	var rows []string
+	for _, st := range sets {
+		rows = append(rows, headline(st))
+		var cells [][]string
+		for _, m := range st.Members {
+			if shown(m) {
+				cells = append(cells, []string{m.Name, m.Phase, readyWord(m), whyOf(m)})
+			}
+		}
+		for _, r := range aligned(cells) {
+			rows = append(rows, "  "+r)
+		}
+	}
+	return rows
+}
+
+func headline(st jobspecs.Status) string {
+	s := fmt.Sprintf("%s  %d/%d ready  %d updated", nameOf(st.Namespace, st.Name), st.ReadyReplicas, st.Replicas, st.UpdatedReplicas)
+	if st.Deleting {
+		return s + "  deleting"
+	}
+	if st.Waiting != nil {
+		s += fmt.Sprintf("  %s: %s", st.Waiting.Member, firstLine(st.Waiting.For))
+	}
+	return s
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/jobspecs"
+)
+
+func newPsCmd(a *app) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:               "ps [TARGET…]",
+		Short:             "List members",
+		Long:              "ps lists members, those not created yet too.\n\nA TARGET is a set (redis), a member (redis-1), a list or range (redis-0,2, redis-[0-2]), or NS/redis-1.",
+		ValidArgsFunction: a.completeTargets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.ps(cmd.Context(), f, args) },
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) ps(ctx context.Context, f listFlags, args []string) error {
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	return a.again(ctx, f.watch, func() (view, error) {
+		rows, err := a.psRows(ctx, c, f, args)
+		return a.membersView(rows, f.allNamespaces), err
+	})
+}
+
+func (a *app) psRows(ctx context.Context, c *client.Client, f listFlags, args []string) ([]jobspecs.Member, error) {
+	if len(args) > 0 {
+		rows, _, err := a.members(ctx, c, args)
+		return orEmpty(rows), err
+	}
+	rows, err := c.Members(ctx, a.listed(f, nil))
+	return orEmpty(rows), err
+}
+
+func (a *app) membersView(rows []jobspecs.Member, namespaces bool) view {
+	v := view{doc: rows, names: []string{}}
+	t := table{}
+	t.row(a.head(namespaces, []string{"NAME", "READY", "STATE", "REV", "RESTARTS", "AGE", "IP", "PORTS"}, []string{"IMAGE", "VOLUMES", "WHY"})...)
+	for _, m := range rows {
+		v.names = append(v.names, nameOf(m.Namespace, m.Name))
+		cells := []string{
+			m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)),
+			fmt.Sprint(m.Restarts), a.age(m.StartedAt), orDash(m.IP), orDash(portsOf(m.Ports)),
+		}
+		more := []string{orDash(m.Image), orDash(strings.Join(m.Volumes, ",")), orDash(whyOf(m))}
+		t.row(a.cells(namespaces, m.Namespace, cells, more)...)
+	}
+	v.table = a.tableOr(t, len(rows), "no members")
+	return v
+}
+
+// readyCount is ready containers of all, as kubectl shows it.
+func readyCount(m jobspecs.Member) string {
+	if len(m.Containers) < 2 {
+		return map[bool]string{true: "1/1", false: "0/1"}[m.Ready]
+	}
+	ready := 0
+	for _, c := range m.Containers {
+		if c.Ready {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d/%d", ready, len(m.Containers))
+}
+
+// stateOf is the phase, with the reason where there is one.
+func stateOf(m jobspecs.Member) string {
+	s := m.Phase
+	if m.Reason != "" && m.Reason != reasonNotCreated {
+		s += " (" + m.Reason + ")"
+	}
+	if m.Stale {
+		s += " stale"
+	}
+	return s
+}
+
+// portsOf is "127.0.0.1:8080->80/tcp, 9000/tcp".
+func portsOf(ports []jobspecs.MemberPort) string {
+	var out []string
+	for _, p := range ports {
+		s := fmt.Sprintf("%d/%s", p.Container, p.Protocol)
+		if p.Host != 0 {
+			s = fmt.Sprintf("%s:%d->%s", p.HostIP, p.Host, s)
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
+}

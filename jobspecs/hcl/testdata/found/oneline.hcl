@@ -1,0 +1,3 @@
+statefulset "web" {
+  container "web" { image = "x" pull = "always" }
+}

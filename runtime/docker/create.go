@@ -1,0 +1,207 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/runtime/pods"
+)
+
+// createTime bounds one create call. It is not cut short by the caller's ctx: an
+// engine goes on with a create whose caller hung up, and then nobody would know
+// of the container.
+const createTime = 2 * time.Minute
+
+// Create makes the container. What the engine made before a failure is removed.
+func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, err error) {
+	for _, m := range spec.Main.Mounts {
+		if err := h.volumes.mountable(ctx, m.Volume); err != nil {
+			return "", err
+		}
+	}
+	if err := h.ensureNetwork(ctx, &spec.Pod); err != nil {
+		return "", err
+	}
+	done, err := h.slot(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	around := surroundings{daemon: h.cfg.Daemon}
+	if around.image, err = h.imageName(ctx, &spec); err != nil {
+		return "", err
+	}
+	if around.log, err = h.logConfig(ctx); err != nil {
+		return "", err
+	}
+	if !h.remote {
+		if around.resolvConf, err = h.resolvers.begin(&spec.Pod); err != nil {
+			return "", err
+		}
+		defer func() { h.resolvers.end(&spec.Pod, id) }()
+	}
+	return h.createWithFiles(ctx, spec, around)
+}
+
+func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
+	id, err = h.createContainer(ctx, spec, around)
+	if err != nil {
+		return "", err
+	}
+	if err = ctx.Err(); err == nil {
+		err = h.putFiles(ctx, id, spec.Main.Files, h.userOf(ctx, &spec))
+	}
+	if err != nil {
+		return "", errors.Join(known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name), h.undo(ctx, id))
+	}
+	return id, nil
+}
+
+func (h *Host) createContainer(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
+	defer cancel()
+	r := newRequest(spec, around)
+	made, err := h.cli().ContainerCreate(whole, r.config, r.host, r.network, nil, r.name)
+	switch {
+	case err == nil:
+		return made.ID, nil
+	case isConflict(err) && contains(err.Error(), "name"):
+		return h.holder(whole, spec, r)
+	case around.resolvConf != "" && contains(err.Error(), "bind source path does not exist"):
+		// The engine does not see our folder: another machine behind a local socket.
+		around.resolvConf = ""
+		return h.createContainer(ctx, spec, around)
+	case isNotFound(err) && contains(err.Error(), "network"):
+		h.networks.forget()
+	}
+	return "", known(createReason(err.Error()), err, "create container %s", spec.Name)
+}
+
+// holder says who has the container's name. When it is the very container that
+// was asked for, the reply to an earlier call was lost, and it is the answer.
+func (h *Host) holder(ctx context.Context, spec pods.ContainerSpec, r request) (id string, err error) {
+	c, err := h.cli().ContainerInspect(ctx, spec.Name)
+	if isNotFound(err) {
+		return "", problem(runtime.ReasonWaitingForFence, nil, "container name %s was taken a moment ago", spec.Name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("inspect container %s: %w", spec.Name, engineError(err))
+	}
+	labels := c.Config.Labels
+	switch {
+	case !h.ours(labels):
+		return "", problem(runtime.ReasonNameTaken, nil, "container name %s is taken by %s, which is left alone",
+			spec.Name, h.describe(shortID(c.ID), c.Config.Image, labels))
+	case c.State.Status == container.StateCreated && sameLabels(labels, r.config.Labels):
+		return c.ID, nil
+	}
+	return "", problem(runtime.ReasonWaitingForFence, nil, "container %s of an earlier start is still there (%s)", spec.Name, c.State.Status)
+}
+
+// sameLabels compares what tells two containers of a pod apart.
+func sameLabels(a, b map[string]string) bool {
+	for _, k := range []string{
+		jobspecs.LabelNamespace, jobspecs.LabelSet, jobspecs.LabelOrdinal, jobspecs.LabelContainer,
+		jobspecs.LabelRevision, jobspecs.LabelRendering, jobspecs.LabelRestarts,
+	} {
+		if a[k] != b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// undo removes a container that could not be finished, even when ctx has ended.
+func (h *Host) undo(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	err := h.cli().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+	if err != nil && !isNotFound(err) {
+		return fmt.Errorf("remove the unfinished container: %w", engineError(err))
+	}
+	return nil
+}
+
+// imageName is the image's name while it still means the resolved image, so that
+// docker ps shows it, else the id.
+func (h *Host) imageName(ctx context.Context, spec *pods.ContainerSpec) (string, error) {
+	if spec.Main.Image == spec.Image.ID {
+		return spec.Image.ID, nil
+	}
+	found, err := h.cli().ImageInspect(ctx, spec.Main.Image)
+	if err != nil && !isNotFound(err) {
+		return "", fmt.Errorf("inspect image %s: %w", spec.Main.Image, engineError(err))
+	}
+	if err == nil && (spec.Image.ID == "" || found.ID == spec.Image.ID) {
+		return spec.Main.Image, nil
+	}
+	return spec.Image.ID, nil
+}
+
+// userOf is whom the container runs as: what the spec says, else the image.
+func (h *Host) userOf(ctx context.Context, spec *pods.ContainerSpec) string {
+	if spec.Main.User != "" || len(spec.Main.Files) == 0 {
+		return spec.Main.User
+	}
+	found, err := h.cli().ImageInspect(ctx, spec.Image.ID)
+	if err != nil || found.Config == nil {
+		return ""
+	}
+	return found.Config.User
+}
+
+// defaultLog is what a container logs to when its spec does not say.
+type defaultLog struct {
+	mu     sync.Mutex
+	known  bool
+	config container.LogConfig
+}
+
+func (d *defaultLog) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = false
+}
+
+// logConfig limits logs to 3 files of 10 MB where the engine would let them grow
+// for ever: its driver is json-file and nobody gave it limits.
+func (h *Host) logConfig(ctx context.Context) (container.LogConfig, error) {
+	d := &h.logs
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known {
+		return d.config, nil
+	}
+	info, err := h.cli().Info(ctx)
+	if err != nil {
+		return container.LogConfig{}, fmt.Errorf("ask for the engine's log driver: %w", engineError(err))
+	}
+	d.config, d.known = container.LogConfig{}, true
+	if info.LoggingDriver == "json-file" && (h.remote || !logLimits("/etc/docker/daemon.json")) {
+		d.config = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m", "max-file": "3"}}
+	}
+	return d.config, nil
+}
+
+// logLimits tells whether the engine's configuration limits logs by itself.
+func logLimits(path string) bool {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	var conf struct {
+		LogOpts map[string]any `json:"log-opts"`
+	}
+	return json.Unmarshal(text, &conf) == nil && conf.LogOpts["max-size"] != nil
+}
+
+func shortID(id string) string { return id[:min(12, len(id))] }

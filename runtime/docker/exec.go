@@ -1,0 +1,154 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// Exec runs a command in a pod. When ctx ends the command is killed.
+func (h *Host) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error) {
+	id, err := h.find(ctx, name, o.Container, false)
+	if err != nil {
+		return 0, err
+	}
+	options := container.ExecOptions{
+		Cmd: o.Command, Tty: o.TTY,
+		AttachStdin: o.Stdin != nil, AttachStdout: true, AttachStderr: true,
+	}
+	return h.exec(ctx, id, options, streams{o.Stdin, o.Stdout, o.Stderr, o.Resize})
+}
+
+// find is the id of a pod's container. Only ours are found.
+func (h *Host) find(ctx context.Context, name runtime.PodName, part string, previous bool) (string, error) {
+	main := jobspecs.ContainerName(name.Namespace, name.Name, "")
+	if previous {
+		main = jobspecs.ContainerName(name.Namespace, name.Name, jobspecs.PartPrevious)
+	}
+	c, err := h.cli().ContainerInspect(ctx, main)
+	if err == nil && h.ours(c.Config.Labels) && part != "" && c.Config.Labels[jobspecs.LabelContainer] != part {
+		c, err = h.cli().ContainerInspect(ctx, jobspecs.ContainerName(name.Namespace, name.Name, part))
+	}
+	if isNotFound(err) || err == nil && !h.ours(c.Config.Labels) {
+		return "", fmt.Errorf("%s/%s: %w", name.Namespace, name.Name, runtime.ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("inspect container %s: %w", main, engineError(err))
+	}
+	return c.ID, nil
+}
+
+// streams are the ends of a command; each may be nil.
+type streams struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	resize         <-chan [2]uint // rows, columns
+}
+
+// exec runs a command to its end and returns its exit code.
+func (h *Host) exec(ctx context.Context, id string, o container.ExecOptions, s streams) (int, error) {
+	made, err := h.cli().ContainerExecCreate(ctx, id, o)
+	if err != nil {
+		return 0, engineError(err)
+	}
+	conn, err := h.cli().ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{Tty: o.Tty})
+	if err != nil {
+		return 0, engineError(err)
+	}
+	err = h.carry(ctx, made.ID, conn, o.Tty, s)
+	if ctx.Err() != nil {
+		h.killExec(ctx, made.ID)
+		return 0, ctx.Err()
+	}
+	if err != nil {
+		return 0, err
+	}
+	return h.exitCode(ctx, made.ID)
+}
+
+// carry moves bytes until the command's output ends.
+func (h *Host) carry(ctx context.Context, execID string, conn types.HijackedResponse, tty bool, s streams) error {
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, conn.Close)
+	defer stop()
+	done := make(chan struct{})
+	defer close(done)
+	if s.resize != nil {
+		helpers.Go(func() { h.resize(ctx, execID, s.resize, done) })
+	}
+	if s.stdin != nil {
+		// Not waited for: nobody can interrupt a read of the caller's stdin. It ends
+		// with the next byte, or when the caller closes it.
+		go func() {
+			_, _ = io.Copy(conn.Conn, s.stdin)
+			if !tty { // the engine would close the terminal's output with it
+				_ = conn.CloseWrite()
+			}
+		}()
+	}
+	return copyOutput(conn.Reader, tty, s)
+}
+
+func copyOutput(r io.Reader, tty bool, s streams) error {
+	stdout, stderr := orDiscard(s.stdout), orDiscard(s.stderr)
+	if tty {
+		_, err := io.Copy(stdout, r)
+		return err
+	}
+	_, err := stdcopy.StdCopy(stdout, stderr, r)
+	return err
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+func (h *Host) resize(ctx context.Context, execID string, sizes <-chan [2]uint, done <-chan struct{}) {
+	for {
+		select {
+		case size, ok := <-sizes:
+			if !ok {
+				return
+			}
+			// A size that comes too early or too late is of no use to anybody.
+			_ = h.cli().ContainerExecResize(ctx, execID, container.ResizeOptions{Height: size[0], Width: size[1]})
+		case <-done:
+			return
+		}
+	}
+}
+
+// exitCode waits for the engine to notice the end of a command whose output has
+// ended: usually it has.
+func (h *Host) exitCode(ctx context.Context, execID string) (int, error) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		e, err := h.cli().ContainerExecInspect(ctx, execID)
+		if err != nil {
+			return 0, engineError(err)
+		}
+		if !e.Running {
+			return e.ExitCode, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			h.killExec(ctx, execID)
+			return 0, errors.Join(ctx.Err())
+		}
+	}
+}

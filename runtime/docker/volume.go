@@ -1,0 +1,214 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
+)
+
+var _ volumes.Store = (*Volumes)(nil)
+
+// Volumes is the store of volumes on a Host's engine. It answers List from memory
+// while a Watch of the Host is live, and asks the engine otherwise.
+type Volumes struct {
+	host *Host
+
+	mu    sync.Mutex
+	gen   int // counts changes: a list that was begun before one is not kept
+	valid bool
+	mine  map[string]*volume.Volume // ours, by name
+}
+
+// List shows the set's volumes, by name.
+func (v *Volumes) List(ctx context.Context, set jobspecs.Key) ([]volumes.Volume, error) {
+	mine, err := v.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []volumes.Volume
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if found := volumeOf(mine[name]); found.Set == set {
+			list = append(list, found)
+		}
+	}
+	return list, nil
+}
+
+// Create makes the volume, or finds that it is there. Its size is an option
+// "size", in bytes, for drivers other than "local", which has no quota in general.
+func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spec jobspecs.VolumeSpec) error {
+	if v.remembers(spec.Name) {
+		return nil
+	}
+	done, err := v.host.slot(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	made, err := v.host.cli().VolumeCreate(ctx, volume.CreateOptions{
+		Name:       spec.Name,
+		Driver:     spec.Driver,
+		DriverOpts: driverOptions(spec),
+		Labels:     volumeLabels(v.host.cfg.Daemon, set, ordinal, spec.Claim),
+	})
+	if isConflict(err) { // it is there, with another driver
+		made, err = v.host.cli().VolumeInspect(ctx, spec.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("create volume %s: %w", spec.Name, engineError(err))
+	}
+	if !v.host.ours(made.Labels) || volumeOf(&made).Set != set {
+		return &volumes.ForeignError{Name: spec.Name, Owner: v.host.owner(made.Labels)}
+	}
+	v.changed(func() { v.mine[spec.Name] = &made })
+	return nil
+}
+
+// Delete deletes one of ours.
+func (v *Volumes) Delete(ctx context.Context, name string) error {
+	done, err := v.host.slot(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	found, err := v.host.cli().VolumeInspect(ctx, name)
+	if isNotFound(err) {
+		v.changed(func() { delete(v.mine, name) })
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("inspect volume %s: %w", name, engineError(err))
+	}
+	if !v.host.ours(found.Labels) {
+		return &volumes.ForeignError{Name: name, Owner: v.host.owner(found.Labels)}
+	}
+	err = v.host.cli().VolumeRemove(ctx, name, false)
+	if isConflict(err) {
+		return fmt.Errorf("delete volume %s: %w", name, volumes.ErrInUse)
+	}
+	if err != nil && !isNotFound(err) {
+		return fmt.Errorf("delete volume %s: %w", name, engineError(err))
+	}
+	v.changed(func() { delete(v.mine, name) })
+	return nil
+}
+
+// mountable tells whether the pod may mount the volume: it must be there, since an
+// empty one in the place of one that held data is never made in silence, and ours.
+func (v *Volumes) mountable(ctx context.Context, name string) error {
+	if v.remembers(name) {
+		return nil
+	}
+	found, err := v.host.cli().VolumeInspect(ctx, name)
+	if isNotFound(err) {
+		return problem(runtime.ReasonCreateFailed, nil, "volume %s is gone", name)
+	}
+	if err != nil {
+		return fmt.Errorf("inspect volume %s: %w", name, engineError(err))
+	}
+	if !v.host.ours(found.Labels) {
+		foreign := &volumes.ForeignError{Name: name, Owner: v.host.owner(found.Labels)}
+		return problem(runtime.ReasonVolumeForeign, nil, "%s", foreign.Error())
+	}
+	return nil
+}
+
+// all is every volume of ours. The map must not be changed.
+func (v *Volumes) all(ctx context.Context) (map[string]*volume.Volume, error) {
+	v.mu.Lock()
+	if v.valid {
+		defer v.mu.Unlock()
+		return maps.Clone(v.mine), nil
+	}
+	gen, live := v.gen, v.host.watched()
+	v.mu.Unlock()
+
+	list, err := v.host.cli().VolumeList(ctx, volume.ListOptions{
+		Filters: filters.NewArgs(filters.Arg("label", jobspecs.LabelDaemon+"="+v.host.cfg.Daemon)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", engineError(err))
+	}
+	mine := map[string]*volume.Volume{}
+	for _, found := range list.Volumes {
+		mine[found.Name] = found
+	}
+
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.gen == gen && live {
+		v.mine, v.valid = mine, true
+		return maps.Clone(mine), nil
+	}
+	return mine, nil
+}
+
+func (v *Volumes) remembers(name string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.valid && v.mine[name] != nil
+}
+
+// changed applies a write of our own to what is remembered.
+func (v *Volumes) changed(apply func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gen++
+	if v.valid {
+		apply()
+	}
+}
+
+// note takes an event. Those of our own writes come after the writes and say
+// nothing new. A destroyed volume is not just taken off: the event may be an old
+// one, of a volume that was made again since.
+func (v *Volumes) note(action, name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known := v.mine[name] != nil
+	if action == "create" && !known || action == "destroy" && known {
+		v.gen++
+		v.valid = false
+	}
+}
+
+func (v *Volumes) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gen++
+	v.valid, v.mine = false, nil
+}
+
+func volumeOf(v *volume.Volume) volumes.Volume {
+	ordinal, _ := strconv.Atoi(v.Labels[jobspecs.LabelOrdinal])
+	return volumes.Volume{
+		Set:     jobspecs.Key{Namespace: v.Labels[jobspecs.LabelNamespace], Name: v.Labels[jobspecs.LabelSet]},
+		Name:    v.Name,
+		Claim:   v.Labels[jobspecs.LabelClaim],
+		Ordinal: ordinal,
+		Driver:  v.Driver,
+	}
+}
+
+func driverOptions(v jobspecs.VolumeSpec) map[string]string {
+	if v.Size == 0 || v.Driver == "" || strings.EqualFold(v.Driver, "local") || v.Options["size"] != "" {
+		return v.Options
+	}
+	options := maps.Clone(v.Options)
+	if options == nil {
+		options = map[string]string{}
+	}
+	options["size"] = strconv.FormatInt(v.Size, 10)
+	return options
+}

@@ -1,0 +1,217 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// How long to wait between two tries to connect.
+const (
+	reconnectFirst = 100 * time.Millisecond
+	reconnectMax   = 5 * time.Second
+)
+
+var errLost = errors.New("the connection to the engine was lost")
+
+// Run connects to the host, and again whenever the connection is lost, until ctx
+// ends. It owns every goroutine of the engine and returns after they ended. It
+// never stops a container.
+func (e *Engine) Run(ctx context.Context) error {
+	var pods sync.WaitGroup
+	defer pods.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.open(ctx, &pods)
+	defer e.close()
+	for tries := 0; ; tries++ {
+		worked, err := e.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if e.disconnected(err); worked {
+			tries = 0
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(doubled(reconnectFirst, reconnectMax, tries)):
+		}
+	}
+}
+
+// open lets pods begin: those that an earlier Run left, and new ones.
+func (e *Engine) open(ctx context.Context, pods *sync.WaitGroup) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spawn = func(run func(context.Context)) func() {
+		ctx, cancel := context.WithCancel(ctx)
+		pods.Go(func() {
+			defer cancel()
+			run(ctx)
+		})
+		return cancel
+	}
+	for _, p := range e.pods {
+		e.begin(p)
+	}
+}
+
+func (e *Engine) close() {
+	e.disconnected(errors.New("not connected any more"))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spawn = nil
+}
+
+// session is one connection: subscribe, then list, so that nothing is missed.
+func (e *Engine) session(ctx context.Context) (worked bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := e.host.Watch(ctx)
+	if err != nil {
+		return false, fmt.Errorf("watch the engine: %w", err)
+	}
+	list, err := e.host.List(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list containers: %w", err)
+	}
+	e.connected(list)
+	for event := range events {
+		e.happened(event.ID)
+	}
+	return true, errLost
+}
+
+// connected compares what is known with what is there, and opens the gate.
+func (e *Engine) connected(list []Container) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := grouped(list)
+	for name, g := range found {
+		if e.pods[name] != nil || g.main == nil {
+			continue
+		}
+		e.add(name, PodWorld{Set: g.set, Name: name.Name, Ordinal: g.ordinal, Offline: true})
+	}
+	for name, p := range e.pods {
+		g := found[name]
+		p.change(func(w *PodWorld) { w.reconnected(g.main, g.previous) })
+		if e.stops[p] == nil {
+			e.begin(p)
+		}
+	}
+	e.up, e.last = true, nil
+	e.hints.hint(jobspecs.Key{})
+}
+
+func (e *Engine) disconnected(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.up, e.last = false, err
+	for _, p := range e.pods {
+		p.change((*PodWorld).disconnected)
+	}
+	e.hints.hint(jobspecs.Key{})
+}
+
+// happened passes an event on to the pods that know the container.
+func (e *Engine) happened(id string) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, p := range e.pods {
+		if id == "" || p.knows(id) {
+			p.change(func(w *PodWorld) { w.happened(id) })
+		}
+	}
+}
+
+func (p *pod) knows(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &p.world
+	return w.Main != nil && w.Main.ID == id || w.Previous != nil && w.Previous.ID == id
+}
+
+// add makes a pod; e.mu is held.
+func (e *Engine) add(name runtime.PodName, w PodWorld) *pod {
+	w.Daemon = e.daemon
+	p := newPod(e.host, &e.limits, func() { e.hints.hint(w.Set) }, w)
+	e.pods[name] = p
+	return p
+}
+
+// begin starts the pod's goroutine; e.mu is held.
+func (e *Engine) begin(p *pod) { e.stops[p] = e.spawn(p.run) }
+
+// forget drops a pod whose containers are gone.
+func (e *Engine) forget(name runtime.PodName, p *pod) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pods[name] != p {
+		return
+	}
+	delete(e.pods, name)
+	e.stops[p]()
+	delete(e.stops, p)
+	p.hint()
+}
+
+// group is the containers of one pod.
+type group struct {
+	set            jobspecs.Key
+	ordinal        int
+	main, previous *Container
+}
+
+// owner is the pod that a container's labels name.
+type owner struct {
+	name    runtime.PodName
+	set     jobspecs.Key
+	ordinal int
+}
+
+func podOf(c *Container) (owner, bool) {
+	ordinal, err := strconv.Atoi(c.Labels[jobspecs.LabelOrdinal])
+	set := jobspecs.Key{Namespace: c.Labels[jobspecs.LabelNamespace], Name: c.Labels[jobspecs.LabelSet]}
+	if err != nil || set.Name == "" {
+		return owner{}, false
+	}
+	return owner{runtime.PodName{Namespace: set.Namespace, Name: jobspecs.MemberName(set.Name, ordinal)}, set, ordinal}, true
+}
+
+// grouped sorts containers to their pods by label: a name can be changed by hand.
+func grouped(list []Container) map[runtime.PodName]group {
+	groups := map[runtime.PodName]group{}
+	for _, c := range list {
+		o, ok := podOf(&c)
+		if !ok {
+			continue
+		}
+		g := groups[o.name]
+		g.set, g.ordinal = o.set, o.ordinal
+		switch {
+		case c.Name == jobspecs.ContainerName(o.name.Namespace, o.name.Name, jobspecs.PartPrevious):
+			g.previous = &c
+		case g.main == nil || preferred(&c, g.main, jobspecs.ContainerName(o.name.Namespace, o.name.Name, "")):
+			g.main = &c
+		}
+		groups[o.name] = g
+	}
+	return groups
+}
+
+// preferred tells which of two containers of one pod is the main one: what runs,
+// then what has the name.
+func preferred(c, than *Container, name string) bool {
+	if c.Running() != than.Running() {
+		return c.Running()
+	}
+	return c.Name == name
+}

@@ -1,0 +1,117 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+)
+
+// Host runs single containers: Docker's, or the simulator's. It is the small
+// interface that the pod agent stands on. Every call may fail after it took
+// effect; the agent looks again. Implementations are safe for concurrent use.
+type Host interface {
+	// Watch subscribes to changes and returns once the subscription is live, so
+	// that a List that follows misses nothing. The channel closes when the
+	// connection is lost or ctx ends.
+	Watch(ctx context.Context) (<-chan Event, error)
+	// List is every container with this daemon's label, in any state, inspected.
+	List(ctx context.Context) ([]Container, error)
+	// Inspect is one container, by id or name, whoever made it. ErrNoContainer.
+	Inspect(ctx context.Context, id string) (Container, error)
+
+	// Create makes the container but does not start it: network and resolver of
+	// the pod are made where missing, files are put into it. When it fails
+	// nothing is left behind. Its errors are *Problem where a reason is known.
+	Create(ctx context.Context, spec ContainerSpec) (id string, err error)
+	// Start starts a created container. Its errors are *Problem where a reason is
+	// known (PortTaken, AddressTaken, BadCommand).
+	Start(ctx context.Context, id string) error
+	// Stop sends the signal (empty: the container's own), kills after grace, and
+	// returns when the container has ended. An ended or absent one is nil.
+	Stop(ctx context.Context, id, signal string, grace time.Duration) error
+	// Remove removes an ended or created container, never a volume. Absent is nil.
+	Remove(ctx context.Context, id string) error
+	// Rename gives a container another name. An absent one is ErrNoContainer.
+	Rename(ctx context.Context, id, name string) error
+
+	// Image is the local image that ref (a name or an id) means. ErrNoImage.
+	Image(ctx context.Context, ref string) (Image, error)
+	// Pull brings an image; progress gets short texts ("12 MB of 30 MB").
+	// Errors are *Problem.
+	Pull(ctx context.Context, ref string, progress func(string)) error
+
+	// Check runs one probe against a running container and returns nil when it
+	// succeeded. ctx carries the probe's time-out; an exec that outlives it is
+	// killed. The error is what a person should read:
+	// "http 10.87.0.11:8080/healthz: connection refused".
+	Check(ctx context.Context, id string, addr netip.Addr, probe jobspecs.Probe) error
+}
+
+// Event is a hint that something happened to a container.
+type Event struct {
+	ID string // of the container; empty: look at everything
+}
+
+// ContainerSpec is one container to make.
+type ContainerSpec struct {
+	Name   string            // at the engine
+	Labels map[string]string // stsd's own; the pod's are in Pod.Labels
+	Image  Image             // resolved
+	Pod    jobspecs.PodSpec
+	Main   jobspecs.Container // which of Pod.Containers
+}
+
+// Container is one container as the host has it.
+type Container struct {
+	ID, Name   string
+	Labels     map[string]string
+	State      string // "created", "running", "paused", "restarting", "removing", "exited", "dead"
+	ExitCode   int
+	OOMKilled  bool
+	Error      string // the engine's, when it could not be started
+	Image      string // as it was named
+	ImageID    string
+	Address    netip.Addr
+	CreatedAt  time.Time
+	StartedAt  time.Time // zero: never
+	FinishedAt time.Time // zero: not ended
+}
+
+// Running tells whether its process lives (a paused one does).
+func (c *Container) Running() bool {
+	return c.State == "running" || c.State == "paused" || c.State == "restarting"
+}
+
+// Image is a local image.
+type Image struct {
+	ID          string
+	Healthcheck []string // the image's HEALTHCHECK as an argv (CMD-SHELL becomes /bin/sh -c …); nil: none
+	Platform    string   // "linux/amd64"
+}
+
+// Errors of a Host.
+var (
+	ErrNoContainer = errors.New("no such container")
+	ErrNoImage     = errors.New("no such image")
+)
+
+// Problem is an error with one of runtime's reasons and the sentence for people.
+type Problem struct {
+	Reason  string // runtime.Reason…
+	Message string
+	Err     error
+}
+
+func (p *Problem) Error() string {
+	if p.Err == nil {
+		return p.Message
+	}
+	return fmt.Sprintf("%s: %v", p.Message, p.Err)
+}
+
+// Unwrap gives the cause.
+func (p *Problem) Unwrap() error { return p.Err }
