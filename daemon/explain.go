@@ -65,10 +65,15 @@ func memberNamed(s jobspecs.Status, name, not string) *jobspecs.Member {
 	return nil
 }
 
+// unmade tells whether nothing of a member exists yet.
+func unmade(m *jobspecs.Member) bool {
+	return m.Phase == string(runtime.Pending) && len(m.Containers) == 0
+}
+
 // sentenceOf says in one sentence how a member is.
 func sentenceOf(m *jobspecs.Member) string {
 	switch {
-	case m.Reason == "NotCreated":
+	case unmade(m):
 		return m.Name + " is not created yet"
 	case m.Available:
 		return fmt.Sprintf("%s is running and available on revision %s", m.Name, m.Revision)
@@ -103,7 +108,7 @@ func exits(m *jobspecs.Member) []string {
 // setReasons are those that lie in the set and not in the member.
 func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 	var out []string
-	if m.Reason != "NotCreated" && m.Revision != s.UpdateRevision {
+	if !unmade(m) && m.Revision != s.UpdateRevision {
 		text := fmt.Sprintf("it runs revision %s, the set wants %s", m.Revision, s.UpdateRevision)
 		if s.Paused {
 			text += "; the rollout is paused"

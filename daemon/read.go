@@ -168,7 +168,7 @@ func (d *Daemon) History(ctx context.Context, key jobspecs.Key) ([]jobspecs.Hist
 	}
 	running := map[string][]string{}
 	for _, m := range d.statusOf(key, &v.Record).Members {
-		if m.Reason != "NotCreated" {
+		if !unmade(&m) {
 			running[m.Revision] = append(running[m.Revision], m.Name)
 		}
 	}

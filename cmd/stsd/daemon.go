@@ -60,7 +60,7 @@ func newDaemonCmd(a *app) *cobra.Command {
 	fl.StringVar(&f.domain, "domain", "cluster.local", "cluster domain")
 	fl.StringSliceVar(&f.dnsListen, "dns-listen", nil, "further addresses to answer DNS on, beside the gateways; \"off\" serves none")
 	fl.StringSliceVar(&f.dnsForward, "dns-forward", nil, "servers that foreign names go to (default: the host's); \"off\" refuses them")
-	fl.StringVar(&f.engine, "engine", "docker", "what runs the members: docker")
+	fl.StringVar(&f.engine, "engine", "docker", "what runs the members: docker, or sim (in memory, to try specs and commands on)")
 	fl.StringVar(&f.logLevel, "log-level", "info", "trace, debug, info, warn, error")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	for _, name := range unsupportedDaemonFlags {
@@ -106,8 +106,8 @@ func (f daemonFlags) config(logs io.Writer) (daemon.Config, error) {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return daemon.Config{}, fmt.Errorf("--log-format %q is neither text nor json", f.logFormat)
 	}
-	if f.engine != "docker" {
-		return daemon.Config{}, fmt.Errorf("--engine %q is not supported yet; docker is", f.engine)
+	if f.engine != "docker" && f.engine != "sim" {
+		return daemon.Config{}, fmt.Errorf("--engine %q is not supported yet; docker and sim are", f.engine)
 	}
 	pool, err := netip.ParsePrefix(f.subnetPool)
 	if err != nil || !pool.Addr().Is4() || pool.Bits() > 22 {
@@ -115,8 +115,12 @@ func (f daemonFlags) config(logs io.Writer) (daemon.Config, error) {
 	}
 	cfg := daemon.Config{
 		DataDir: f.dataDir, Socket: f.socket, Domain: f.domain, Version: stsdVersion(),
-		Log: hclog.New(&hclog.LoggerOptions{Name: "stsd", Level: level, Output: logs, JSONFormat: f.logFormat == "json"}),
+		Log:    hclog.New(&hclog.LoggerOptions{Name: "stsd", Level: level, Output: logs, JSONFormat: f.logFormat == "json"}),
+		DNSOff: f.engine == "sim",
 		Engine: func(id string, h daemon.Hooks) (daemon.Parts, error) {
+			if f.engine == "sim" {
+				return simParts(id), nil
+			}
 			return dockerParts(docker.Config{Host: f.dockerHost, Daemon: id, Pool: pool, RunDir: f.runDir, NetworkReady: h.NetworkReady, Changed: h.Changed})
 		},
 	}

@@ -78,6 +78,9 @@ func writeJSON(w io.Writer, v any) error {
 // body reads a request. Fields that this daemon does not know are refused: a
 // newer client must not believe that its dry_run was obeyed.
 func body(r *http.Request, into any) error {
+	if r.ContentLength > maxBody {
+		return invalid("the request is larger than %d MiB", maxBody>>20)
+	}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(into)

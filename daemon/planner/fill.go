@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -86,8 +87,27 @@ func (w *World) gate(p *Plan, s, before, blocker *slot) bool {
 	if w.recovers(s) {
 		return w.staged(p, s, before)
 	}
-	p.wait(Wait{Member: s.name, On: blocker.name, For: w.describe(blocker), Since: w.sinceOf(blocker)})
+	wait := Wait{Member: s.name, On: blocker.name, For: w.describe(blocker), Since: w.sinceOf(blocker)}
+	w.hint(p, s, blocker, &wait)
+	p.wait(wait)
 	return false
+}
+
+// patience is how long a member of an ordered set may run unready, while its
+// successor was never made, before it is said that it may need its peers.
+const patience = 30 * time.Second
+
+func (w *World) hint(p *Plan, s, blocker *slot, wait *Wait) {
+	pod := blocker.pod
+	if w.Members[s.ordinal].Used || pod == nil || pod.StartedAt.IsZero() || pod.Ready || pod.Phase != runtime.Running {
+		return
+	}
+	if at := pod.StartedAt.Add(patience); w.Now.Before(at) {
+		p.wakeAt(at)
+		return
+	}
+	wait.NeedsPeers = true
+	wait.For += fmt.Sprintf("; if %s needs its peers to become ready, write pod_management = \"parallel\"", blocker.name)
 }
 
 // recovers tells whether a missing member was available with this revision.

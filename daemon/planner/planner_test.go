@@ -238,10 +238,22 @@ func TestNext(t *testing.T) {
 }
 
 func TestNextSaysWhatItWaitsFor(t *testing.T) {
-	got := fmt.Sprint(Next(world(neverComplete, unready(0, "r1"))).Waiting)
+	young := func(w *World) { w.Pods[0].StartedAt = now }
+	got := fmt.Sprint(Next(world(neverComplete, unready(0, "r1"), young)).Waiting)
 	want := "[web-1 waits for web-0: not ready: http 10.87.0.10:8080/healthz: connection refused web-2 waits for web-0: not ready: http 10.87.0.10:8080/healthz: connection refused]"
 	if got != want {
 		t.Errorf("waiting = %s\nwant      %s", got, want)
+	}
+}
+
+func TestAnOrderedSetThatMayNeedItsPeersSaysSo(t *testing.T) {
+	stuck := world(neverComplete, pod(0, "r1", func(p *runtime.Pod) { p.Ready, p.StartedAt = false, now.Add(-patience) }))
+	if got := Next(stuck).Waiting[0]; !got.NeedsPeers || !strings.Contains(got.For, `pod_management = "parallel"`) {
+		t.Errorf("after %s unready: %+v", patience, got)
+	}
+	fresh := world(neverComplete, pod(0, "r1", func(p *runtime.Pod) { p.Ready, p.StartedAt = false, now }))
+	if got := Next(fresh); got.Waiting[0].NeedsPeers || !got.Wake.Equal(now.Add(patience)) {
+		t.Errorf("at once: %+v, wake %v", got.Waiting[0], got.Wake)
 	}
 }
 

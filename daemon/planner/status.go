@@ -83,16 +83,25 @@ func (w *World) count(s *jobspecs.Status, slot *slot, m jobspecs.Member) {
 	}
 }
 
+// Reasons of a member without a pod.
+const (
+	ReasonNotCreated   = "NotCreated"
+	ReasonMayNeedPeers = "MayNeedPeers" // it waits for one that may be waiting for it
+)
+
 // memberStatus is one row of ps.
 func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
 	m := jobspecs.Member{
 		Namespace: w.Set.Namespace, Set: w.Set.Name, Name: s.name, Ordinal: s.ordinal,
-		Phase: string(runtime.Pending), Reason: "NotCreated", Revision: s.target,
+		Phase: string(runtime.Pending), Reason: ReasonNotCreated, Revision: s.target,
 		Ports: []jobspecs.MemberPort{}, Volumes: []string{}, Containers: []jobspecs.MemberContainer{},
 	}
 	if wait.For != "" {
 		m.Waiting = wait.String()
 		m.Message = m.Waiting
+		if wait.NeedsPeers {
+			m.Reason = ReasonMayNeedPeers
+		}
 	}
 	spec := w.Specs[Target{s.ordinal, s.target}].Spec
 	if s.pod != nil {
@@ -187,7 +196,7 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 		} else if degraded == nil && w.Members[s.ordinal].Once != "" {
 			degraded = s
 		}
-		if s.pod != nil && stalled == nil && runtime.Permanent(s.pod.Reason) && s.pod.Tries >= 2 {
+		if s.pod != nil && stalled == nil && !w.outdated(s) && runtime.Permanent(s.pod.Reason) && s.pod.Tries >= 2 {
 			stalled = s
 		}
 		if w.outdated(s) {

@@ -115,6 +115,9 @@ type Wait struct {
 	On     string // whom it waits for; may be itself
 	For    string // "web-0: readiness http …: connection refused"
 	Since  time.Time
+	// NeedsPeers is set when On has run for a while without becoming ready and
+	// Member was never made: On may be waiting for Member.
+	NeedsPeers bool
 }
 
 func (w Wait) String() string {
