@@ -240,7 +240,7 @@ func (d *Daemon) reserve(ctx context.Context, c *change) error {
 func (c *change) compare() {
 	now := &c.intent.Record
 	if c.before == nil {
-		c.diff = slices.Concat(hcl.DiffSets(nil, &now.Set), hcl.Diff(nil, now.Template))
+		c.diff = hcl.Diff(nil, now.Template)
 		return
 	}
 	old := &c.before.Record

@@ -10,8 +10,9 @@ import (
 )
 
 // learn stores what the look showed and what the plan is about to do, before
-// anything is done: a crash at any point later finds the intent on disk.
-func (l *loop) learn(s sight, plan planner.Plan) error {
+// anything is done: a crash at any point later finds the intent on disk. It tells
+// whether there was anything new: status and renderings depend on it.
+func (l *loop) learn(s sight, plan planner.Plan) (news bool, err error) {
 	f := store.Facts{Members: map[int]planner.Member{}, Forget: plan.Forget, Drop: plan.Drop}
 	l.learnPods(&f, &s)
 	l.learnActions(&f, &s, plan)
@@ -29,7 +30,7 @@ func (l *loop) learn(s sight, plan planner.Plan) error {
 	f.Live = live(&s)
 	f.Keep = r.Set.RevisionHistoryLimit
 	f.Truncate = f.Keep >= 0 && len(s.view.Revisions)-len(f.Live) > f.Keep
-	return l.d.store.Learn(l.key, f)
+	return !f.Empty(), l.d.store.Learn(l.key, f)
 }
 
 // learnPods takes over what the pods show.

@@ -120,15 +120,16 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// once is one turn. again tells that something was done, so that the world is
-// another one now.
+// once is one turn. again tells that something was done or learned, so that the
+// world is another one now.
 func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error) {
 	s, err := l.look(ctx)
 	if err != nil {
 		return time.Time{}, false, err
 	}
 	plan := planner.Next(s.world)
-	if err := l.learn(s, plan); err != nil {
+	learned, err := l.learn(s, plan)
+	if err != nil {
 		return time.Time{}, false, err
 	}
 	if plan.Gone {
@@ -136,7 +137,7 @@ func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error)
 	}
 	l.tell(s, plan)
 	did, retry := l.act(ctx, s, plan)
-	return earliest(plan.Wake, retry), did, nil
+	return earliest(plan.Wake, retry), did || learned, nil
 }
 
 func (l *loop) sleep(ctx context.Context, wake time.Time) {

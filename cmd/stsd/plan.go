@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -196,7 +197,10 @@ func writePlanTable(w io.Writer, p jobspecs.Plan, all bool) {
 		t.row(m.mark, m.word, stepObject(s), orDash(s.Why), map[bool]string{true: "now"}[s.Now])
 	}
 	t.write(w)
-	writeDiff(w, "  ", p.Diff)
+	if len(p.Diff) > 0 {
+		fmt.Fprintln(w, "  what differs:")
+	}
+	writeDiff(w, "    ", p.Diff)
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", text)
 	}
@@ -229,27 +233,36 @@ func planHeadline(p jobspecs.Plan) string {
 	}
 }
 
-// planCounts is "2 to create, 1 to replace, 3 kept".
+// planCounts is "2 to create, 1 to replace, 3 kept; volumes: 2 to create".
 func planCounts(p jobspecs.Plan) string {
 	n := map[string]int{}
 	for _, s := range p.Steps {
-		n[marks[s.Op].word]++
+		n[s.Op]++
 	}
-	text := ""
-	for _, part := range []struct{ word, text string }{
-		{"create", "to create"}, {"replace", "to replace"}, {"restart", "to restart"}, {"stop", "to stop"}, {"remove", "to remove"}, {"keep", "kept"},
-		{"create volume", "volumes to create"}, {"delete volume", "volumes to delete"}, {"keep volume", "volumes kept"},
-	} {
-		if n[part.word] == 0 {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("%d %s", n[part.word], part.text)
-	}
-	if text == "" {
+	members := tallied(n, jobspecs.OpCreate, jobspecs.OpReplace, jobspecs.OpRestart, jobspecs.OpStop, jobspecs.OpRemove, jobspecs.OpKeep)
+	volumes := tallied(n, jobspecs.OpCreateVolume, jobspecs.OpDeleteVolume, jobspecs.OpKeepVolume)
+	switch {
+	case members == "" && volumes == "":
 		return "nothing to do"
+	case members == "":
+		return "volumes: " + volumes
+	case volumes == "":
+		return members
 	}
-	return text
+	return members + "; volumes: " + volumes
+}
+
+func tallied(n map[string]int, ops ...string) string {
+	var parts []string
+	for _, op := range ops {
+		word, _, _ := strings.Cut(marks[op].word, " ")
+		switch {
+		case n[op] == 0:
+		case word == "keep":
+			parts = append(parts, fmt.Sprintf("%d kept", n[op]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d to %s", n[op], word))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

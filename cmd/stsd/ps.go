@@ -54,7 +54,7 @@ func (a *app) membersView(rows []jobspecs.Member, namespaces bool) view {
 			m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)),
 			fmt.Sprint(m.Restarts), a.age(m.StartedAt), orDash(m.IP), orDash(portsOf(m.Ports)),
 		}
-		more := []string{orDash(m.Image), orDash(strings.Join(m.Volumes, ",")), orDash(whyOf(m))}
+		more := []string{orDash(m.Image), orDash(strings.Join(m.Volumes, ",")), whyCell(m)}
 		t.row(a.cells(namespaces, m.Namespace, cells, more)...)
 	}
 	v.table = a.tableOr(t, len(rows), "no members")
@@ -73,6 +73,14 @@ func readyCount(m jobspecs.Member) string {
 		}
 	}
 	return fmt.Sprintf("%d/%d", ready, len(m.Containers))
+}
+
+// whyCell is the reason for a member's state in a table.
+func whyCell(m jobspecs.Member) string {
+	if m.Available {
+		return "available"
+	}
+	return orDash(whyOf(m))
 }
 
 // stateOf is the phase, with the reason where there is one.

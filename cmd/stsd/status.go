@@ -170,7 +170,7 @@ func (a *app) conditionRows(st jobspecs.Status) [][]string {
 func (a *app) memberRows(st jobspecs.Status) [][]string {
 	var rows [][]string
 	for _, m := range st.Members {
-		rows = append(rows, []string{m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)), a.age(m.StartedAt), orDash(m.IP), orDash(whyOf(m))})
+		rows = append(rows, []string{m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)), a.age(m.StartedAt), orDash(m.IP), whyCell(m)})
 	}
 	return rows
 }

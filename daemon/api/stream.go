@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -51,19 +52,26 @@ func status(s *Server, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return endLines(w, r, sendStatus(w, set, changes))
+	return endLines(w, r, sendStatus(r.Context(), w, set, changes))
 }
 
-func sendStatus(w http.ResponseWriter, set jobspecs.Key, changes <-chan jobspecs.Status) error {
+func sendStatus(ctx context.Context, w http.ResponseWriter, set jobspecs.Key, changes <-chan jobspecs.Status) error {
 	if err := startLines(w); err != nil {
 		return err
 	}
-	for st := range changes {
-		if err := line(w, st); err != nil {
-			return err
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case st, ok := <-changes:
+			if !ok {
+				return &client.Problem{Type: client.ProblemNotFound, Title: "set " + set.String() + " is gone", Set: set.Name}
+			}
+			if err := line(w, st); err != nil {
+				return err
+			}
 		}
 	}
-	return &client.Problem{Type: client.ProblemNotFound, Title: "set " + set.String() + " is gone", Set: set.String()}
 }
 
 var eventParams = []param{

@@ -37,7 +37,7 @@ func (d *decoder) checkMembers(spec *jobspecs.Spec) []jobspecs.Port {
 	for _, p := range problems(&spec.Set, spec.Template) {
 		d.error(d.place(p.path), p.err.Error(), p.detail)
 	}
-	pod, err := render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
+	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
 	if err != nil {
 		return nil
 	}
@@ -92,17 +92,16 @@ func replicasOf(set *jobspecs.Set) int {
 
 func problems(set *jobspecs.Set, t jobspecs.Template) []*problem {
 	env := sampleOf(set, 0)
+	r, err := newRenderer(set, t, env)
+	if err != nil {
+		return []*problem{problemAt("", "", "%w", err)}
+	}
 	published := map[hostPort]string{}
 	for _, i := range lookedAt(len(env.Ordinals)) {
-		env.Ordinal = env.Ordinals[i]
-		pod, err := render(set, t, env)
+		ordinal := env.Ordinals[i]
+		pod, err := r.pod(ordinal)
 		if err != nil {
-			name := jobspecs.MemberName(set.Name, env.Ordinal)
-			at := &attributeError{err: err}
-			if errors.As(err, &at) {
-				err = at.err
-			}
-			return []*problem{problemAt(at.path, fmt.Sprintf("That is so for %s.", name), "%w", err)}
+			return []*problem{renderProblem(err, jobspecs.MemberName(set.Name, ordinal))}
 		}
 		found := podProblems(&pod)
 		found = append(found, portClashes(&pod, published)...)
@@ -111,6 +110,14 @@ func problems(set *jobspecs.Set, t jobspecs.Template) []*problem {
 		}
 	}
 	return nil
+}
+
+func renderProblem(err error, member string) *problem {
+	at := &attributeError{err: err}
+	if errors.As(err, &at) {
+		err = at.err
+	}
+	return problemAt(at.path, fmt.Sprintf("That is so for %s.", member), "%w", err)
 }
 
 // podProblems are those of one member alone.

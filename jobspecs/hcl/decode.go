@@ -207,7 +207,10 @@ func (d *decoder) tuple(t *hclsyntax.TupleConsExpr, k *kind, path string) (any, 
 
 // expression tries a symbolic expression with every sample and prints it.
 func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
-	var replaced bool
+	if !d.readFiles(e, map[string]bool{}) {
+		return nil, false
+	}
+	replaced := false
 	for _, m := range d.samples {
 		v, ds := d.eval(e, m)
 		if ds.HasErrors() {
@@ -227,9 +230,6 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 			return nil, false
 		}
 		replaced = replaced || k == image && d.replace(out.(string)) != out
-	}
-	if !d.readFiles(e, map[string]bool{}) {
-		return nil, false
 	}
 	text, ok := d.print(e)
 	if replaced {
@@ -338,12 +338,7 @@ func (d *decoder) block(b *hclsyntax.Block, parent *block, path string, out docu
 	}
 	path = join(path, b.Type)
 	if s.label == "" {
-		if _, twice := out[b.Type]; twice {
-			d.twice(b, s, path)
-			return
-		}
-		d.places[path] = b.DefRange()
-		out[b.Type] = d.special(b, s, path)
+		d.alone(b, s, path, out, b.Type)
 		return
 	}
 	name := b.Labels[0]
@@ -354,25 +349,30 @@ func (d *decoder) block(b *hclsyntax.Block, parent *block, path string, out docu
 	if s.normalLabel != nil {
 		name, _ = s.normalLabel(name)
 	}
-	path = join(path, name)
 	group, _ := out[b.Type].(document)
 	if group == nil {
 		group = document{}
 		out[b.Type] = group
 	}
-	if s.list {
-		list, _ := group[name].([]any)
-		path = fmt.Sprintf("%s[%d]", path, len(list))
-		d.places[path] = b.DefRange()
-		group[name] = append(list, d.special(b, s, path))
+	path = join(path, name)
+	if !s.list {
+		d.alone(b, s, path, group, name)
 		return
 	}
-	if _, twice := group[name]; twice {
+	list, _ := group[name].([]any)
+	path = fmt.Sprintf("%s[%d]", path, len(list))
+	d.places[path] = b.DefRange()
+	group[name] = append(list, d.special(b, s, path))
+}
+
+// alone reads a block of which there may be one at its path.
+func (d *decoder) alone(b *hclsyntax.Block, s *block, path string, parent document, key string) {
+	if _, twice := parent[key]; twice {
 		d.twice(b, s, path)
 		return
 	}
 	d.places[path] = b.DefRange()
-	group[name] = d.special(b, s, path)
+	parent[key] = d.special(b, s, path)
 }
 
 func (d *decoder) undeclared(b *hclsyntax.Block) {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -27,8 +28,8 @@ var pure = map[string]function.Function{
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc,
 	"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc,
 
-	"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
-	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
+	"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": narrow(stdlib.FormatFunc), "formatlist": narrow(stdlib.FormatListFunc),
+	"indent": indent, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 	"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "startswith": textTest(strings.HasPrefix),
 	"strlen": stdlib.StrlenFunc, "strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
@@ -41,9 +42,9 @@ var pure = map[string]function.Function{
 	"values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
 
 	"base64decode": base64decode, "base64encode": textFunc(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil }),
-	"csvdecode": stdlib.CSVDecodeFunc, "jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+	"csvdecode": stdlib.CSVDecodeFunc, "jsondecode": shallow(stdlib.JSONDecodeFunc), "jsonencode": stdlib.JSONEncodeFunc,
 	"urlencode":  textFunc(func(s string) (string, error) { return url.QueryEscape(s), nil }),
-	"yamldecode": yaml.YAMLDecodeFunc, "yamlencode": yaml.YAMLEncodeFunc,
+	"yamldecode": shallow(yaml.YAMLDecodeFunc), "yamlencode": yaml.YAMLEncodeFunc,
 
 	"basename": textFunc(func(s string) (string, error) { return path.Base(s), nil }),
 	"dirname":  textFunc(func(s string) (string, error) { return path.Dir(s), nil }),
@@ -99,6 +100,72 @@ func textTest(f func(s, part string) bool) function.Function {
 	})
 }
 
+// shallow guards a function that decodes text: what is nested thousands deep
+// takes it minutes, or its stack.
+func shallow(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if args[0].IsKnown() && nested(args[0].AsString()) {
+				return cty.NilType, function.NewArgErrorf(0, "this is nested more than %d deep", maxDepth)
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// wide is a verb of format() that asks for a width or precision of gigabytes.
+var wide = regexp.MustCompile(`%[^A-Za-z%]*[0-9]{5}`)
+
+func narrow(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if args[0].IsKnown() && args[0].Type() == cty.String && wide.MatchString(args[0].AsString()) {
+				return cty.NilType, function.NewArgErrorf(0, "a width above 9999 is not possible")
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// indent is the standard one, for up to 1000 spaces.
+var indent = function.New(&function.Spec{
+	Params: stdlib.IndentFunc.Params(),
+	Type:   function.StaticReturnType(cty.String),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if n, _ := args[0].AsBigFloat().Float64(); n < 0 || n > 1000 {
+			return cty.NilVal, function.NewArgErrorf(0, "want 0 to 1000 spaces")
+		}
+		return stdlib.IndentFunc.Call(args)
+	},
+})
+
+// nested tells whether text opens more than maxDepth brackets, or begins more
+// than maxDepth lists on one line of YAML.
+func nested(text string) bool {
+	depth, dashes := 0, 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(depth-1, 0)
+		case '-', '?', ':':
+			dashes++
+		case '\n', ',':
+			dashes = 0
+		}
+		if depth > maxDepth || dashes > 10*maxDepth {
+			return true
+		}
+	}
+	return false
+}
+
 // length counts the characters of a string too, as Terraform's does.
 var length = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true}},
@@ -106,6 +173,9 @@ var length = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		if args[0].Type() == cty.String {
 			return stdlib.Strlen(args[0])
+		}
+		if t := args[0].Type(); t.IsObjectType() {
+			return cty.NumberIntVal(int64(len(t.AttributeTypes()))), nil
 		}
 		if !args[0].CanIterateElements() {
 			return cty.NilVal, function.NewArgErrorf(0, "want a list, a map or a string")

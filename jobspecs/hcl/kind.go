@@ -173,6 +173,9 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 func toText(v cty.Value, word string) (string, error) {
+	if v.Type() == cty.Number && v.AsBigFloat().IsInf() {
+		return "", fmt.Errorf("this takes %s, not an infinite number", word)
+	}
 	s, err := convert.Convert(v, cty.String)
 	if err != nil || s.IsNull() {
 		return "", fmt.Errorf("this takes %s, not %s", word, describe(v))

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -43,10 +44,38 @@ type view struct {
 	set     *jobspecs.Set
 	service string // of the template
 	env     Env
+	roster  *roster
 }
 
-func (v view) variables() map[string]cty.Value {
-	return map[string]cty.Value{"self": v.member(v.env.Ordinal), "set": v.setValue()}
+// A roster is the values of all members of one Env, made when the first
+// expression asks for them and shared by the views of these members.
+type roster struct {
+	values []cty.Value
+	list   cty.Value
+}
+
+func newView(set *jobspecs.Set, service string, env Env) view {
+	return view{set: set, service: service, env: env, roster: &roster{}}
+}
+
+// of is the view of another member of the same Env.
+func (v view) of(ordinal int) view {
+	v.env.Ordinal = ordinal
+	return v
+}
+
+// variables are self and set; without members and peers, which take long to make
+// for a long set, unless others tells that they are asked for.
+func (v view) variables(others bool) map[string]cty.Value {
+	return map[string]cty.Value{"self": v.member(v.env.Ordinal), "set": v.setValue(others)}
+}
+
+// asksForOthers tells whether an expression looks at the other members.
+func asksForOthers(refs []hcl2.Traversal) bool {
+	return slices.ContainsFunc(refs, func(t hcl2.Traversal) bool {
+		name := secondName(t)
+		return t.RootName() == "set" && (name == "members" || name == "peers" || name == "")
+	})
 }
 
 func (v view) member(ordinal int) cty.Value {
@@ -79,35 +108,39 @@ func addressValue(a netip.Addr) cty.Value {
 	return cty.StringVal(a.String())
 }
 
-func (v view) setValue() cty.Value {
-	members, peers := v.members()
+func (v view) setValue(others bool) cty.Value {
 	first := v.env.Ordinal
 	if len(v.env.Ordinals) > 0 {
 		first = v.env.Ordinals[0]
 	}
-	return cty.ObjectVal(map[string]cty.Value{
+	fields := map[string]cty.Value{
 		"name":      cty.StringVal(v.set.Name),
 		"namespace": cty.StringVal(v.set.Namespace),
 		"service":   cty.StringVal(v.service),
 		"replicas":  cty.NumberIntVal(int64(len(v.env.Ordinals))),
 		"fqdn":      cty.StringVal(jobspecs.ServiceDomain(v.service, v.set.Namespace, v.env.domain())),
-		"members":   members,
-		"peers":     peers,
 		"first":     v.member(first),
 		"formed":    cty.BoolVal(v.env.Formed),
-	})
+	}
+	if others {
+		fields["members"], fields["peers"] = v.members()
+	}
+	return cty.ObjectVal(fields)
 }
 
 func (v view) members() (members, peers cty.Value) {
-	var all, others []cty.Value
-	for _, o := range v.env.Ordinals {
-		m := v.member(o)
-		all = append(all, m)
-		if o != v.env.Ordinal {
-			others = append(others, m)
+	r := v.roster
+	if r.list == cty.NilVal {
+		for _, o := range v.env.Ordinals {
+			r.values = append(r.values, v.member(o))
 		}
+		r.list = listOfMembers(r.values)
 	}
-	return listOfMembers(all), listOfMembers(others)
+	others := r.values
+	if i, ok := slices.BinarySearch(v.env.Ordinals, v.env.Ordinal); ok {
+		others = slices.Concat(r.values[:i], r.values[i+1:])
+	}
+	return r.list, listOfMembers(others)
 }
 
 var memberType = view{set: &jobspecs.Set{}}.member(0).Type()

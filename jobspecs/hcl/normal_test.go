@@ -193,7 +193,7 @@ func TestExpressionsArePrintedSoThatTheyMeanTheSame(t *testing.T) {
 		{`"x${a}y"`, `"x${a}y"`},
 		{`"${a}"`, `a`},
 		{`"$${a} $$ %%{b} $5 %"`, `"$${a} \u0024$ %%{b} $5 %"`},
-		{`"$$$${a}"`, `"\u0024$${a}"`},
+		{`"$$$${a}"`, `"\u0024\u0024\u0024{a}"`},
 		{`"\\ \" \n \t é \u0001"`, `"\\ \" \n \t é \u0001"`},
 		{`"%{ if a }x%{ else }y%{ endif }"`, `a ? "x" : "y"`},
 		{`"%{ for x in a }${x},%{ endfor }"`, `join("", [for x in a : "${x},"])`},

@@ -328,12 +328,16 @@ func (p *printer) loop(e *hclsyntax.ForExpr) {
 // piece again.
 func (p *printer) template(parts []hclsyntax.Expression) {
 	if len(parts) == 1 {
-		if _, ok := literalText(parts[0]); !ok { // "${x}" would keep x's type
+		if _, ok := literalText(parts[0]); !ok && !alwaysText(parts[0]) { // "${x}" would keep x's type
 			p.write("tostring(")
 			p.expr(parts[0])
 			p.write(")")
 			return
 		}
+	}
+	if len(parts) == 1 && alwaysText(parts[0]) {
+		p.expr(parts[0])
+		return
 	}
 	p.write(`"`)
 	var text strings.Builder
@@ -348,6 +352,22 @@ func (p *printer) template(parts []hclsyntax.Expression) {
 		p.write("}")
 	}
 	p.write(escape(text.String(), false), `"`)
+}
+
+// alwaysText tells an %{ if } or %{ for } of a template from an interpolation.
+func alwaysText(e hclsyntax.Expression) bool {
+	switch e := e.(type) {
+	case *hclsyntax.TemplateJoinExpr:
+		return true
+	case *hclsyntax.ConditionalExpr:
+		return isTemplate(e.TrueResult) && isTemplate(e.FalseResult)
+	}
+	return false
+}
+
+func isTemplate(e hclsyntax.Expression) bool {
+	_, ok := e.(*hclsyntax.TemplateExpr)
+	return ok
 }
 
 func literalText(e hclsyntax.Expression) (string, bool) {

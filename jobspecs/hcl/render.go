@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,11 +17,50 @@ import (
 // Render gives one member its PodSpec: every expression its value, everything
 // unwritten its default. The error names the member and the attribute.
 func Render(set *jobspecs.Set, t jobspecs.Template, env Env) (jobspecs.PodSpec, error) {
-	spec, err := render(set, t, env)
+	specs, err := RenderAll(set, t, env, []int{env.Ordinal})
 	if err != nil {
-		return jobspecs.PodSpec{}, fmt.Errorf("render %s: %w", jobspecs.MemberName(set.Name, env.Ordinal), err)
+		return jobspecs.PodSpec{}, err
 	}
-	return spec, nil
+	return specs[0], nil
+}
+
+// RenderAll renders several members of one Env, whose Ordinal is not looked at:
+// less work than one by one.
+func RenderAll(set *jobspecs.Set, t jobspecs.Template, env Env, ordinals []int) ([]jobspecs.PodSpec, error) {
+	r, err := newRenderer(set, t, env)
+	if err != nil {
+		return nil, fmt.Errorf("render %s: %w", set.Key(), err)
+	}
+	specs := make([]jobspecs.PodSpec, len(ordinals))
+	for i, o := range ordinals {
+		if specs[i], err = r.pod(o); err != nil {
+			return nil, fmt.Errorf("render %s: %w", jobspecs.MemberName(set.Name, o), err)
+		}
+	}
+	return specs, nil
+}
+
+// A renderer renders the members of one Env.
+type renderer struct {
+	view   view
+	doc    document            // of the template
+	claims map[string]document // of the set's claims
+	parsed map[string]hclsyntax.Expression
+}
+
+func newRenderer(set *jobspecs.Set, t jobspecs.Template, env Env) (*renderer, error) {
+	r := &renderer{claims: map[string]document{}, parsed: map[string]hclsyntax.Expression{}}
+	var err error
+	if r.doc, err = decodeDocument(t); err != nil {
+		return nil, err
+	}
+	for _, c := range set.Claims {
+		if r.claims[c.Name], err = decodeDocument(c.Spec); err != nil {
+			return nil, err
+		}
+	}
+	r.view = newView(set, textOr(r.doc, "service", set.Name), env)
+	return r, nil
 }
 
 // An attributeError is what is wrong with one attribute of a member.
@@ -34,18 +72,14 @@ type attributeError struct {
 func (e *attributeError) Error() string { return e.path + ": " + e.err.Error() }
 func (e *attributeError) Unwrap() error { return e.err }
 
-func render(set *jobspecs.Set, t jobspecs.Template, env Env) (jobspecs.PodSpec, error) {
-	doc, err := decodeDocument(t)
-	if err != nil {
-		return jobspecs.PodSpec{}, err
-	}
-	v := view{set: set, service: textOr(doc, "service", set.Name), env: env}
-	pod, err := resolve[podDoc](v, doc, setSchema, "")
+func (r *renderer) pod(ordinal int) (jobspecs.PodSpec, error) {
+	v := r.view.of(ordinal)
+	pod, err := resolve[podDoc](r, v, r.doc, setSchema, "")
 	if err != nil {
 		return jobspecs.PodSpec{}, err
 	}
 	spec := v.podSpec(pod)
-	if spec.Volumes, err = v.volumes(doc); err != nil {
+	if spec.Volumes, err = r.volumes(v); err != nil {
 		return jobspecs.PodSpec{}, err
 	}
 	for _, name := range sortedKeys(pod.Container) {
@@ -150,10 +184,9 @@ func (n *bytes64) UnmarshalText(b []byte) error {
 }
 
 // resolve gives every expression of a document its value and reads it as T.
-func resolve[T any](v view, doc document, s *block, path string) (T, error) {
+func resolve[T any](r *renderer, v view, doc document, s *block, path string) (T, error) {
 	var out T
-	r := &resolver{view: v, doc: doc}
-	values, err := r.body(doc, s, path)
+	values, err := (&resolver{view: v, doc: doc, parsed: r.parsed}).body(doc, s, path)
 	if err != nil {
 		return out, err
 	}
@@ -166,8 +199,10 @@ func resolve[T any](v view, doc document, s *block, path string) (T, error) {
 // A resolver evaluates the expressions of one document for one member.
 type resolver struct {
 	view
-	doc document
-	ctx *hcl2.EvalContext // made when the first expression is met
+	doc    document
+	parsed map[string]hclsyntax.Expression // by text, shared by all members
+	ctx    *hcl2.EvalContext               // made when the first expression is met
+	others bool                            // ctx has the other members
 }
 
 func (r *resolver) body(d document, s *block, path string) (document, error) {
@@ -287,11 +322,11 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 			err = fmt.Errorf("%s: %v", text, p)
 		}
 	}()
-	e, ds := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
-	if ds.HasErrors() {
-		return nil, fmt.Errorf("%s: %s", text, reason(ds))
+	e, err := r.parse(text)
+	if err != nil {
+		return nil, err
 	}
-	ctx, err := r.context()
+	ctx, err := r.context(asksForOthers(hclsyntax.Variables(e)))
 	if err != nil {
 		return nil, err
 	}
@@ -308,6 +343,18 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 	return k.read(v)
 }
 
+func (r *resolver) parse(text string) (hclsyntax.Expression, error) {
+	if e, ok := r.parsed[text]; ok {
+		return e, nil
+	}
+	e, ds := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
+	if ds.HasErrors() {
+		return nil, fmt.Errorf("%s: %s", text, reason(ds))
+	}
+	r.parsed[text] = e
+	return e, nil
+}
+
 func reason(ds hcl2.Diagnostics) string {
 	for _, d := range ds {
 		if d.Severity == hcl2.DiagError {
@@ -317,20 +364,24 @@ func reason(ds hcl2.Diagnostics) string {
 	return ds.Error()
 }
 
-func (r *resolver) context() (*hcl2.EvalContext, error) {
-	if r.ctx != nil {
-		return r.ctx, nil
-	}
-	vars := map[string]cty.Value{}
-	for name, encoded := range part(r.doc, "var") {
-		v, err := decodeValue(encoded)
-		if err != nil {
-			return nil, fmt.Errorf("var.%s: %w", name, err)
+func (r *resolver) context(others bool) (*hcl2.EvalContext, error) {
+	if r.ctx == nil {
+		vars := map[string]cty.Value{}
+		for name, encoded := range part(r.doc, "var") {
+			v, err := decodeValue(encoded)
+			if err != nil {
+				return nil, fmt.Errorf("var.%s: %w", name, err)
+			}
+			vars[name] = v
 		}
-		vars[name] = v
+		r.ctx = &hcl2.EvalContext{Variables: r.variables(others), Functions: functions(storedFiles(part(r.doc, "read")), nil)}
+		r.ctx.Variables["var"] = cty.ObjectVal(vars)
+		r.others = others
 	}
-	r.ctx = &hcl2.EvalContext{Variables: r.variables(), Functions: functions(storedFiles(part(r.doc, "read")), nil)}
-	r.ctx.Variables["var"] = cty.ObjectVal(vars)
+	if others && !r.others {
+		r.ctx.Variables["set"] = r.setValue(true)
+		r.others = true
+	}
 	return r.ctx, nil
 }
 
@@ -372,43 +423,24 @@ func (v view) podSpec(pod podDoc) jobspecs.PodSpec {
 
 // volumes are those of the template's claims. What the set says about a claim
 // (size, driver, options) is no part of the template.
-func (v view) volumes(doc document) ([]jobspecs.VolumeSpec, error) {
+func (r *renderer) volumes(v view) ([]jobspecs.VolumeSpec, error) {
 	var out []jobspecs.VolumeSpec
-	names, _ := doc["volume"].([]any)
+	names, _ := r.doc["volume"].([]any)
 	for _, n := range names {
 		name, _ := n.(string)
-		spec, err := v.claim(name)
+		claim, err := resolve[volumeDoc](r, v, r.claims[name], volumeSchema, "volume."+name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, spec)
+		out = append(out, jobspecs.VolumeSpec{
+			Claim:   name,
+			Name:    jobspecs.VolumeName(v.set.Namespace, name, v.set.Name, v.env.Ordinal),
+			Driver:  or(claim.Driver, "local"),
+			Options: claim.Options,
+			Size:    int64(claim.Size),
+		})
 	}
 	return out, nil
-}
-
-func (v view) claim(name string) (jobspecs.VolumeSpec, error) {
-	spec := jobspecs.VolumeSpec{
-		Claim:  name,
-		Name:   jobspecs.VolumeName(v.set.Namespace, name, v.set.Name, v.env.Ordinal),
-		Driver: "local",
-	}
-	i := slices.IndexFunc(v.set.Claims, func(c jobspecs.Claim) bool { return c.Name == name })
-	if i < 0 {
-		return spec, nil
-	}
-	doc, err := decodeDocument(v.set.Claims[i].Spec)
-	if err != nil {
-		return spec, err
-	}
-	claim, err := resolve[volumeDoc](v, doc, volumeSchema, "volume."+name)
-	if err != nil {
-		return spec, err
-	}
-	spec.Size, spec.Options = int64(claim.Size), claim.Options
-	if claim.Driver != "" {
-		spec.Driver = claim.Driver
-	}
-	return spec, nil
 }
 
 func (v view) container(name string, c containerDoc) (jobspecs.Container, error) {

@@ -97,7 +97,7 @@ var setSchema = &block{
 	doc: "one set; several may stand in a file",
 	attrs: append([]attr{
 		{name: "namespace", kind: label, def: "`default`", doc: "names are unique within it; it has its own network and DNS domain"},
-		{name: "replicas", kind: number(0, 100000), def: "the stored count; 1 for a new set", doc: "how many members"},
+		{name: "replicas", kind: number(0, 10000), def: "the stored count; 1 for a new set", doc: "how many members"},
 		{name: "start_ordinal", kind: number(0, math.MaxInt32), def: "0", doc: "the first member's number"},
 		{name: "service", kind: label, def: "the set's name", doc: "the DNS name over the members: `redis-0.SERVICE.default.svc.cluster.local`"},
 		{name: "pod_management", kind: oneOf(jobspecs.Ordered, jobspecs.Parallel), def: "`ordered`", doc: "`ordered`: member by member; `parallel`: creation, scaling and deletion at once"},

@@ -55,9 +55,19 @@ const (
 
 // A sample is a member that expressions are tried with. nil: none, for constants.
 type sample struct {
-	name      string
-	env       Env
-	variables map[string]cty.Value
+	name string
+	view view
+	full map[string]cty.Value // variables with the other members
+}
+
+func (m *sample) variables(others bool) map[string]cty.Value {
+	if !others {
+		return m.view.variables(false)
+	}
+	if m.full == nil {
+		m.full = m.view.variables(true)
+	}
+	return m.full
 }
 
 // inSet is the scope of a statefulset block.
@@ -288,11 +298,12 @@ func (s *scope) eval(e hclsyntax.Expression, m *sample) (v cty.Value, ds hcl2.Di
 		}
 	}()
 	ctx := &hcl2.EvalContext{Functions: s.funcs, Variables: map[string]cty.Value{"var": s.values}}
+	refs := hclsyntax.Variables(e)
 	if m != nil {
-		maps.Copy(ctx.Variables, m.variables)
+		maps.Copy(ctx.Variables, m.variables(asksForOthers(refs)))
 	}
 	locals := map[string]cty.Value{}
-	for _, t := range hclsyntax.Variables(e) {
+	for _, t := range refs {
 		if l := s.locals[secondName(t)]; t.RootName() == "local" && l != nil {
 			locals[l.name] = s.localValue(l, m)
 		}
@@ -319,11 +330,11 @@ func (s *scope) localValue(l *local, m *sample) cty.Value {
 	}
 	v, ds := s.eval(l.expr, m)
 	s.hcl(ds)
-	if !ds.HasErrors() && weight(v) > maxValue {
+	tooLarge := !ds.HasErrors() && weight(v) > maxValue
+	if tooLarge {
 		s.error(l.at, fmt.Sprintf("local.%s is larger than %d MiB", l.name, maxValue>>20), "")
-		ds = ds.Append(&hcl2.Diagnostic{})
 	}
-	if ds.HasErrors() {
+	if tooLarge || ds.HasErrors() {
 		l.state = broken
 		v = cty.DynamicVal
 	}

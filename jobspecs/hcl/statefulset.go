@@ -181,14 +181,20 @@ func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
 		count = max(*set.Replicas, 1)
 	}
 	ordinals := ordinalsOf(&set, count)
-	samples := []*sample{newSample(&set, ordinals, 0, true), newSample(&set, ordinals, 0, false)}
+	young := newView(&set, set.Service, sampleEnv(ordinals, true))
+	settled := newView(&set, set.Service, sampleEnv(ordinals, false))
+	samples := []*sample{newSample(young, ordinals[0]), newSample(settled, ordinals[0])}
 	if count > 1 {
-		samples = append(samples, newSample(&set, ordinals, count-1, true))
+		samples = append(samples, newSample(young, ordinals[count-1]))
 	}
 	if count > 2 {
-		samples = append(samples, newSample(&set, ordinals, 1, true))
+		samples = append(samples, newSample(young, ordinals[1]))
 	}
 	return samples
+}
+
+func newSample(v view, ordinal int) *sample {
+	return &sample{name: jobspecs.MemberName(v.set.Name, ordinal), view: v.of(ordinal)}
 }
 
 func ordinalsOf(set *jobspecs.Set, count int) []int {
@@ -197,16 +203,6 @@ func ordinalsOf(set *jobspecs.Set, count int) []int {
 		ordinals[i] = set.StartOrdinal + i
 	}
 	return ordinals
-}
-
-func newSample(set *jobspecs.Set, ordinals []int, index int, fresh bool) *sample {
-	env := sampleEnv(ordinals, fresh)
-	env.Ordinal = ordinals[index]
-	return &sample{
-		name:      jobspecs.MemberName(set.Name, env.Ordinal),
-		env:       env,
-		variables: view{set: set, service: set.Service, env: env}.variables(),
-	}
 }
 
 // sampleEnv has an address for every member, as the daemon will.

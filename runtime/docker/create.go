@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -43,28 +44,44 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 	if around.log, err = h.logConfig(ctx); err != nil {
 		return "", err
 	}
-	if !h.remote {
+	if !h.remote && !h.blind.Load() {
 		if around.resolvConf, err = h.resolvers.begin(&spec.Pod); err != nil {
 			return "", err
 		}
 		defer func() { h.resolvers.end(&spec.Pod, id) }()
 	}
-	return h.createWithFiles(ctx, spec, around)
+	id, err = h.createWithFiles(ctx, spec, around)
+	if errors.Is(err, errBlind) {
+		h.blind.Store(true)
+		return h.createWithFiles(ctx, spec, surroundings{daemon: around.daemon, image: around.image, log: around.log})
+	}
+	return id, err
 }
 
 func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
+	files, user := spec.Main.Files, h.userOf(ctx, &spec)
+	if around.resolvConf != "" && os.Geteuid() == 0 { // who may give a file away
+		around.bound, files, err = bindFiles(&spec.Main, filepath.Dir(around.resolvConf), user)
+		if err != nil {
+			return "", known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name)
+		}
+	}
 	id, err = h.createContainer(ctx, spec, around)
 	if err != nil {
 		return "", err
 	}
 	if err = ctx.Err(); err == nil {
-		err = h.putFiles(ctx, id, spec.Main.Files, h.userOf(ctx, &spec))
+		err = h.putFiles(ctx, id, files, user)
 	}
 	if err != nil {
 		return "", errors.Join(known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name), h.undo(ctx, id))
 	}
 	return id, nil
 }
+
+// errBlind says that the engine does not see our folder, which is there: a local
+// socket leads to another machine, or into another mount namespace.
+var errBlind = errors.New("the engine does not see our files")
 
 func (h *Host) createContainer(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
@@ -76,10 +93,8 @@ func (h *Host) createContainer(ctx context.Context, spec pods.ContainerSpec, aro
 		return made.ID, nil
 	case isConflict(err) && contains(err.Error(), "name"):
 		return h.holder(whole, spec, r)
-	case around.resolvConf != "" && contains(err.Error(), "bind source path does not exist"):
-		// The engine does not see our folder: another machine behind a local socket.
-		around.resolvConf = ""
-		return h.createContainer(ctx, spec, around)
+	case contains(err.Error(), `invalid mount config for type "bind"`) && exists(around.resolvConf):
+		return "", fmt.Errorf("create container %s: %w", spec.Name, errBlind)
 	case isNotFound(err) && contains(err.Error(), "network"):
 		h.networks.forget()
 	}
@@ -202,6 +217,11 @@ func logLimits(path string) bool {
 		LogOpts map[string]any `json:"log-opts"`
 	}
 	return json.Unmarshal(text, &conf) == nil && conf.LogOpts["max-size"] != nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func shortID(id string) string { return id[:min(12, len(id))] }

@@ -514,6 +514,70 @@ func (e *env) anonymous(id string) string {
 	return ""
 }
 
+func TestFileInsideAVolumeWinsAndStaysOutOfIt(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	file := func(content string) func(*pods.ContainerSpec) {
+		return func(s *pods.ContainerSpec) {
+			s.Main.Files = []jobspecs.File{{Path: "/data/myid", Content: []byte(content), Mode: 0o640, Owner: "999:998"}}
+		}
+	}
+	s := e.spec("zk", 0, mounted(e), file("1\n"))
+	check(t, e.Volumes().Create(t.Context(), s.Pod.Set, 0, s.Pod.Volumes[0]))
+	id := e.run(s)
+	if got := e.in("zk-0", "cat", "/data/myid", "/data/seed"); got != "1\nof the image\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := e.in("zk-0", "stat", "/data/myid"); got != "/data/myid 640 999:998\n" {
+		t.Errorf("got %q", got)
+	}
+	check(t, e.Stop(t.Context(), id, "", time.Second))
+	check(t, e.Remove(t.Context(), id))
+	id = e.run(e.spec("zk", 0, mounted(e), file("2\n")))
+	if got := e.in("zk-0", "cat", "/data/myid"); got != "2\n" {
+		t.Errorf("the next container finds %q", got)
+	}
+	check(t, e.Stop(t.Context(), id, "", time.Second))
+	check(t, e.Remove(t.Context(), id))
+	e.run(e.spec("zk", 0, mounted(e)))
+	if got := e.in("zk-0", "cat", "/data/myid"); got != "" {
+		t.Errorf("the volume kept %q", got)
+	}
+}
+
+func TestEngineThatDoesNotSeeOurFiles(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	// What a local socket to another machine does: the folder is not there for it.
+	e.resolvers.dir = hideFromEngine(t)
+	s := e.spec("web", 0, mounted(e), func(s *pods.ContainerSpec) {
+		s.Main.Files = []jobspecs.File{{Path: "/data/x", Content: []byte("x\n"), Mode: 0o644}}
+	})
+	check(t, e.Volumes().Create(t.Context(), s.Pod.Set, 0, s.Pod.Volumes[0]))
+	e.run(s)
+	if got := e.in("web-0", "cat", "/data/x"); got != "x\n" {
+		t.Errorf("file = %q", got)
+	}
+	if got := e.in("web-0", "cat", "/etc/resolv.conf"); !strings.Contains(got, "127.0.0.11") {
+		t.Errorf("resolv.conf = %q", got)
+	}
+	c := must(raw().ContainerInspect(t.Context(), s.Name))(t)
+	if fmt.Sprint(c.HostConfig.DNS) != "["+s.Pod.Gateway.String()+"]" {
+		t.Errorf("dns = %q", c.HostConfig.DNS)
+	}
+}
+
+// hideFromEngine is a folder that only this process has under its path.
+func hideFromEngine(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	return fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+}
+
 func TestForeignVolumeIsNeverTouched(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

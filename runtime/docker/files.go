@@ -4,14 +4,21 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
 
 	"github.com/stsd/stsd/jobspecs"
 )
@@ -19,6 +26,66 @@ import (
 // always are folders that every container has before its image: Docker's own
 // mounts live there. Others are asked for.
 var always = map[string]bool{"/": true, "/etc": true, "/dev": true, "/proc": true, "/sys": true}
+
+// bindFiles writes the files that lie inside a volume's mount under folder, to be
+// bound over it, read-only: put into the container they would end in the volume.
+// The rest is returned.
+func bindFiles(c *jobspecs.Container, folder, user string) (bound []mount.Mount, rest []jobspecs.File, err error) {
+	for _, f := range c.Files {
+		if !insideMount(f.Path, c.Mounts) {
+			rest = append(rest, f)
+			continue
+		}
+		source, err := writeBound(filepath.Join(folder, "files"), c.Name, f, user)
+		if err != nil {
+			return nil, nil, fmt.Errorf("write file %s: %w", f.Path, err)
+		}
+		bound = append(bound, mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(f.Path), ReadOnly: true})
+	}
+	return bound, rest, nil
+}
+
+func insideMount(file string, mounts []jobspecs.Mount) bool {
+	return slices.ContainsFunc(mounts, func(m jobspecs.Mount) bool {
+		dir := path.Clean(m.Path)
+		return dir == "/" || strings.HasPrefix(path.Clean(file), dir+"/")
+	})
+}
+
+// writeBound makes a new file each time: a container that still runs keeps the
+// one it was started with.
+func writeBound(dir, owner string, f jobspecs.File, user string) (name string, err error) {
+	uid, gid, err := ownerOf(f, user)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(path.Clean(f.Path)))
+	name = filepath.Join(dir, owner+"_"+hex.EncodeToString(sum[:8]))
+	fresh := name + ".new"
+	err = errors.Join(
+		os.WriteFile(fresh, f.Content, 0o600),
+		os.Chown(fresh, uid, gid),
+		os.Chmod(fresh, fileMode(f.Mode)),
+	)
+	if err != nil {
+		return "", errors.Join(err, os.Remove(fresh))
+	}
+	return name, os.Rename(fresh, name)
+}
+
+// fileMode is a Unix mode in Go's bits.
+func fileMode(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode & 0o777)
+	for bit, of := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if mode&bit != 0 {
+			m |= of
+		}
+	}
+	return m
+}
 
 // putFiles copies all files into a created container in one archive.
 func (h *Host) putFiles(ctx context.Context, id string, files []jobspecs.File, user string) error {

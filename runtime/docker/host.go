@@ -58,7 +58,8 @@ type Config struct {
 // Host runs containers on one engine. It is safe for concurrent use.
 type Host struct {
 	cfg    Config
-	remote bool // the engine does not see our files
+	remote bool        // the engine is on another machine
+	blind  atomic.Bool // it is on this one, but does not see our files
 	slots  chan struct{}
 	execs  chan struct{} // a probe's exec is costly: 44 ms of engine time
 

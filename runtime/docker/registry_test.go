@@ -25,18 +25,19 @@ import (
 	"github.com/stsd/stsd/runtime"
 )
 
-// fakeRegistry is a small one: repository "app" with tag "1", "private/app" for
-// user:secret, and "slow/app", whose layer never ends. The engine lets one on
-// loopback speak plain HTTP.
+// fakeRegistry is a small one: repository "app" with tag "1", and "slow/app",
+// whose layer never comes. The engine lets one on loopback speak plain HTTP.
 type fakeRegistry struct {
 	*httptest.Server
+	private  bool // for user:secret only
+	end      chan struct{}
 	blobs    map[string][]byte
 	manifest []byte
 }
 
-func newRegistry(t *testing.T) *fakeRegistry {
+func newRegistry(t *testing.T, private bool) *fakeRegistry {
 	t.Helper()
-	r := &fakeRegistry{blobs: map[string][]byte{}}
+	r := &fakeRegistry{private: private, end: make(chan struct{}), blobs: map[string][]byte{}}
 	var layer bytes.Buffer
 	z := gzip.NewWriter(&layer)
 	w := tar.NewWriter(z)
@@ -55,7 +56,7 @@ func newRegistry(t *testing.T) *fakeRegistry {
 		"layers": []any{map[string]any{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": layer.Len(), "digest": r.add(layer.Bytes())}},
 	})
 	r.Server = httptest.NewServer(r)
-	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
+	t.Cleanup(func() { close(r.end); r.Close() })
 	return r
 }
 
@@ -82,7 +83,7 @@ func (r *fakeRegistry) add(b []byte) string {
 func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	path := strings.TrimPrefix(req.URL.Path, "/v2/")
 	user, password, _ := req.BasicAuth()
-	if strings.HasPrefix(path, "private/") && user+":"+password != "user:secret" {
+	if r.private && user+":"+password != "user:secret" {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		refuse(w, 401, "UNAUTHORIZED", "authentication required")
 		return
@@ -108,7 +109,10 @@ func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func (r *fakeRegistry) blob(w http.ResponseWriter, req *http.Request, path, d string) {
 	if strings.HasPrefix(path, "slow/") {
-		<-req.Context().Done()
+		select {
+		case <-req.Context().Done():
+		case <-r.end:
+		}
 		return
 	}
 	w.Write(r.blobs[d])
@@ -122,7 +126,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 
 func TestPull(t *testing.T) {
 	e := newEnv(t)
-	r := newRegistry(t)
+	r := newRegistry(t, false)
 	addr := r.Listener.Addr().String()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 
@@ -136,22 +140,27 @@ func TestPull(t *testing.T) {
 	wantProblem(t, e.Pull(t.Context(), addr+"/app:2", nil), runtime.ReasonImageUnknown, "")
 	wantProblem(t, e.Pull(t.Context(), addr+"/nosuch:1", nil), runtime.ReasonImageUnknown, "")
 	wantProblem(t, e.Pull(t.Context(), "Not A Name", nil), runtime.ReasonImageUnknown, "")
-	wantProblem(t, e.Pull(t.Context(), addr+"/private/app:1", nil), runtime.ReasonAccessDenied, "")
+	r.Close()
+	wantProblem(t, e.Pull(t.Context(), addr+"/app:1", nil), runtime.ReasonPullFailed, "")
+}
+
+func TestPullWithCredentials(t *testing.T) {
+	e := newEnv(t)
+	addr := newRegistry(t, true).Listener.Addr().String()
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	ref := addr + "/app:1"
+	wantProblem(t, e.Pull(t.Context(), ref, nil), runtime.ReasonAccessDenied, "")
 
 	login := fmt.Sprintf(`{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, addr)
 	check(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(login), 0o600))
-	private := addr + "/private/app:1"
-	check(t, e.Pull(t.Context(), private, nil))
-	t.Cleanup(func() { raw().ImageRemove(context.Background(), private, image.RemoveOptions{}) })
-
-	r.Close()
-	wantProblem(t, e.Pull(t.Context(), addr+"/app:1", nil), runtime.ReasonPullFailed, "")
+	check(t, e.Pull(t.Context(), ref, nil))
+	t.Cleanup(func() { raw().ImageRemove(context.Background(), ref, image.RemoveOptions{}) })
 }
 
 func TestPullHeedsContext(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	r := newRegistry(t)
+	r := newRegistry(t, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	err := e.Pull(ctx, r.Listener.Addr().String()+"/slow/app:1", nil)

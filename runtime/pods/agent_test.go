@@ -72,9 +72,9 @@ func onHost(t *testing.T, p sim.Program, f func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, world: sim.New(sim.Config{}), began: time.Now()}
 		r.world.Program("web:1", p)
+		defer func() { r.stop() }()
 		r.connect()
 		f(r)
-		r.stop()
 		for _, v := range r.world.Violations() {
 			t.Errorf("violation: %s", v)
 		}
@@ -262,9 +262,9 @@ func TestReadinessIsSeenWhenItHappens(t *testing.T) {
 	onHost(t, sim.Program{ReadyAfter: 2 * time.Second}, func(r *rig) {
 		r.create(spec(readiness(tcp(10*time.Second, 3))))
 		r.want("Running (NotReady)")
-		r.after(3 * time.Second) // checks after 20, 60, 140, 300, 620, 1260, 2540 ms
+		r.after(3 * time.Second) // checks after 20, 40, 80 … 1280, 2560 ms
 		r.want("Running ready")
-		if got, want := r.pod().ReadySince.Sub(r.began), 2540*time.Millisecond; got != want {
+		if got, want := r.pod().ReadySince.Sub(r.began), 2560*time.Millisecond; got != want {
 			r.Errorf("ready after %v, want %v", got, want)
 		}
 	})
@@ -545,7 +545,7 @@ func TestLostReplies(t *testing.T) {
 						r.want("Running ready restarts=2")
 						r.must(r.Stop(r.Context(), web0, time.Second))
 						r.after(time.Minute)
-						r.want("Stopped (StopRequested)")
+						r.want("Stopped (StopRequested) restarts=2")
 						for range 8 {
 							if r.Remove(r.Context(), web0, false) == nil {
 								break
@@ -724,5 +724,34 @@ func TestAWatcherIsToldAndNeverHoldsAnybodyUp(t *testing.T) {
 		if _, open := <-hints; open {
 			r.Error("the channel is open after its context ended")
 		}
+	})
+}
+
+func TestAForeignPreviousNameDoesNotKeepAPodDown(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.world.ForeignContainer("web-0_previous", netip.Addr{}, nil)
+		r.create(spec())
+		r.world.Kill("web-0")
+		r.after(time.Minute)
+		r.want("Running ready restarts=1")
+		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.after(0)
+		r.must(r.Remove(r.Context(), web0, true))
+		r.wantHost("web-0_previous running")
+	})
+}
+
+func TestAStopDoesNotWaitForALook(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.create(spec())
+		r.world.Fail(sim.Fault{Verb: "inspect", Times: -1})
+		r.world.Pause("web-0")
+		r.after(time.Second)
+		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.after(0)
+		r.wantHost("web-0 exited")
+		r.world.Mend()
+		r.after(time.Minute)
+		r.want("Stopped (StopRequested)")
 	})
 }

@@ -45,8 +45,12 @@ func (e *Engine) clearMain(ctx context.Context, name runtime.PodName, p *pod, ke
 		return err
 	}
 	err = e.host.Rename(ctx, main.ID, previous)
-	if errors.Is(err, ErrNoContainer) {
+	var taken *Problem
+	switch {
+	case errors.Is(err, ErrNoContainer):
 		return nil
+	case errors.As(err, &taken) && taken.Reason == runtime.ReasonNameTaken: // by somebody else: it cannot be kept
+		return e.host.Remove(ctx, main.ID)
 	}
 	return err
 }

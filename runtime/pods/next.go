@@ -264,6 +264,8 @@ func (w *PodWorld) restart() PodPlan {
 	case w.Now.Before(until):
 	case w.Main.State != "exited":
 		p.Step = &Step{Verb: Remove, ID: w.Main.ID, Why: "it is " + w.Main.State}
+	case w.Trouble[tidying].Verb == Rename && w.Trouble[tidying].Reason == runtime.ReasonNameTaken: // its output matters less than its restart
+		p.Step = &Step{Verb: Remove, ID: w.Main.ID, Why: "it cannot be kept"}
 	case w.Previous != nil:
 		p.Step = &Step{Verb: Remove, Part: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "a later one is kept"}
 	default:
@@ -296,10 +298,10 @@ func lastWords(c *Container) (reason, message string) {
 	return runtime.ReasonExited, fmt.Sprintf("it ended with exit code %d", c.ExitCode)
 }
 
-// lookFirst lets nothing be done on old knowledge; only the start of a container
-// that was just made does not wait.
+// lookFirst lets nothing be done on old knowledge, but what is right whatever
+// happened: the start of a container that was just made, and a first stop.
 func (w *PodWorld) lookFirst(p PodPlan) PodPlan {
-	if p.Step != nil && p.Step.Verb == Start {
+	if p.Step != nil && (p.Step.Verb == Start || p.Step.Verb == Stop && w.Order != nil && w.Order.Sent.IsZero()) {
 		return p
 	}
 	s := Step{Verb: Look, Why: "something happened to it"}

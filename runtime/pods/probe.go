@@ -28,7 +28,8 @@ type Prober struct {
 	On    bool
 	Probe jobspecs.Probe // thresholds and times filled in
 	Due   time.Time      // of the next check
-	Gap   time.Duration  // from a hurried check to the next; zero: not hurried
+	Early bool           // the next check, or the one that is out, is hurried: its failure does not count
+	Gap   time.Duration  // from a hurried check to the next
 	Sent  time.Time      // of the last check
 	Busy  bool           // a check is out
 	Wins  int            // successes in a row
@@ -44,7 +45,8 @@ func newProber(p *jobspecs.Probe, due time.Time, hurried bool) Prober {
 	}
 	r := Prober{On: true, Probe: filled(*p), Due: due}
 	if hurried {
-		r.Gap = early(p)
+		r.Gap = min(early(p), r.Probe.Period)
+		r.Early = r.Gap < r.Probe.Period
 	}
 	return r
 }
@@ -65,10 +67,6 @@ func filled(p jobspecs.Probe) jobspecs.Probe {
 	return p
 }
 
-// hurried tells whether the check that is due, or out, comes early: its failure
-// does not count.
-func (r *Prober) hurried() bool { return r.Gap > 0 && r.Gap < r.Probe.Period }
-
 // sent notes that a check is out.
 func (r *Prober) sent(now time.Time) { r.Busy, r.Sent = true, now }
 
@@ -79,17 +77,17 @@ func (r *Prober) dropped(now time.Time) { r.Busy, r.Due = false, now }
 func (r *Prober) heard(err error, now time.Time) {
 	r.Busy = false
 	if err == nil {
-		r.Wins, r.Fails, r.Said, r.Gap = r.Wins+1, 0, "", 0
+		r.Wins, r.Fails, r.Said, r.Early = r.Wins+1, 0, "", false
 		r.Due = later(r.Sent.Add(r.Probe.Period), now)
 		return
 	}
 	r.Wins, r.Said = 0, err.Error()
-	if !r.hurried() {
+	if !r.Early {
 		r.Fails++
 		r.Due = later(r.Sent.Add(r.Probe.Period), now)
 		return
 	}
-	r.Due = now.Add(r.Gap)
+	r.Due, r.Early = now.Add(r.Gap), r.Gap < r.Probe.Period
 	r.Gap = min(2*r.Gap, r.Probe.Period)
 }
 
@@ -128,7 +126,7 @@ func newProbes(c *Container, main *jobspecs.Container, health []string, found bo
 		p.started(now)
 		return p
 	}
-	p.Startup.Due = later(p.Began.Add(p.Startup.Probe.InitialDelay+early(main.Startup)), now)
+	p.Startup.Due = later(p.Began.Add(p.Startup.Probe.InitialDelay+p.Startup.Gap), now)
 	return p
 }
 

@@ -32,6 +32,7 @@ type PodWorld struct {
 
 	Main      *Container // nil: none
 	Previous  *Container // the last ended one, renamed; nil: none
+	Last      *Container // the last ended one, where it could not be kept; nil: see Previous
 	Stale     bool       // something happened to Main: look at it
 	StalePrev bool       // the same for Previous
 	Made      string     // id of a created container that is whole and may be started
@@ -139,8 +140,12 @@ func (w *PodWorld) past() *Container {
 	if w.Main != nil {
 		return w.Main
 	}
-	if w.Previous != nil && w.Spec != nil && w.Previous.Labels[jobspecs.LabelRevision] == w.Spec.Revision {
-		return w.Previous
+	last := w.Previous
+	if w.Last != nil {
+		last = w.Last
+	}
+	if last != nil && w.Spec != nil && last.Labels[jobspecs.LabelRevision] == w.Spec.Revision {
+		return last
 	}
 	return nil
 }
@@ -198,7 +203,7 @@ func (w *PodWorld) sawMain(c *Container, found bool) {
 }
 
 func (w *PodWorld) sawRunning(found bool) {
-	w.Lost, w.EndedAt = "", time.Time{}
+	w.Lost, w.EndedAt, w.Last = "", time.Time{}, nil
 	w.Trouble[making], w.Trouble[tidying] = Trouble{}, Trouble{}
 	if w.Spec != nil && w.Spec.Revision != w.revision() {
 		w.Spec, w.Rendering = nil, ""
@@ -274,6 +279,9 @@ func (w *PodWorld) disconnected() {
 // planner's, whoever ended it.
 func (w *PodWorld) reconnected(main, previous *Container) {
 	w.Offline = false
+	if main != nil && w.Spec == nil && w.Main == nil {
+		w.CreatedAt = main.CreatedAt
+	}
 	w.sawPrevious(previous)
 	w.sawMain(main, w.Main == nil)
 	w.Stale, w.StalePrev = w.Doing != nil, w.Doing != nil
@@ -336,6 +344,10 @@ func (w *PodWorld) done(r Result) {
 		return
 	}
 	w.recovered(s.Verb)
+	if (s.Verb == Rename || s.Verb == Remove) && s.Part == "" && (w.Main == nil || w.Main.ID != s.ID) {
+		w.Stale, w.StalePrev = true, true // a reconnect came between
+		return
+	}
 	switch s.Verb {
 	case Look:
 		w.looked(s, r)
@@ -356,7 +368,7 @@ func (w *PodWorld) done(r Result) {
 	case Rename:
 		kept := *w.Main
 		kept.Name = s.Name
-		w.Main, w.Previous, w.Image, w.Doom, w.Moving = nil, &kept, nil, nil, ""
+		w.Main, w.Previous, w.Last, w.Image, w.Doom, w.Moving = nil, &kept, nil, nil, nil, ""
 	case Remove:
 		w.removed(s)
 	}
@@ -379,6 +391,9 @@ func (w *PodWorld) removed(s Step) {
 	if s.Part != "" {
 		w.Previous = nil
 		return
+	}
+	if !w.Main.StartedAt.IsZero() {
+		w.Last = w.Main
 	}
 	w.Main, w.Made, w.Image, w.Doom, w.Moving = nil, "", nil, nil, ""
 }
@@ -416,7 +431,7 @@ func (w *PodWorld) failed(s Step, r Result) {
 	default:
 		w.Stale, w.StalePrev = true, true
 		if s.Verb == Create || s.Verb == Start {
-			w.Made = ""
+			w.Made, w.Image = "", nil // the image may have gone since it was resolved
 		}
 	}
 	if r.Cancelled || w.Offline {
@@ -454,11 +469,18 @@ func (w *PodWorld) noImage(s Step, r Result) {
 		w.trouble(Resolve, runtime.ReasonImageMissing, "image "+w.main().Image+" is not on this host, and pull is never")
 	case w.Pulled:
 		w.Pulled = false
-		w.trouble(Pull, runtime.ReasonImageMissing,
-			"image "+w.main().Image+" is another one now: "+w.main().ImageID+", which this revision runs, is not on this host")
+		w.trouble(Pull, runtime.ReasonImageMissing, w.gone())
 	default:
 		w.Absent = true
 	}
+}
+
+// gone says what is missing after a pull.
+func (w *PodWorld) gone() string {
+	if id := w.main().ImageID; id != "" {
+		return "image " + w.main().Image + " is another one now: " + id + ", which this revision runs, is not on this host"
+	}
+	return "image " + w.main().Image + " was pulled and removed again"
 }
 
 func (w *PodWorld) trouble(v Verb, reason, message string) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -382,9 +383,9 @@ func (h host) Check(ctx context.Context, id string, _ netip.Addr, probe jobspecs
 	}
 	h.mu.Unlock()
 	if err := sleep(ctx, takes); err != nil {
-		return fmt.Errorf("%s: no answer in time", target(probe))
+		return late(probe, err)
 	}
-	return h.call(ctx, "check", h.name(id), func() error {
+	return late(probe, h.call(ctx, "check", h.name(id), func() error {
 		b, err := h.box(id)
 		switch {
 		case err != nil:
@@ -393,5 +394,13 @@ func (h host) Check(ctx context.Context, id string, _ netip.Addr, probe jobspecs
 			return fmt.Errorf("%s: container is %s", target(probe), b.c.State)
 		}
 		return b.program.answer(probe, time.Since(b.c.StartedAt), b.sick)
-	})
+	}))
+}
+
+// late says what a time-out is to a person.
+func late(probe jobspecs.Probe, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: no answer in time", target(probe))
+	}
+	return err
 }

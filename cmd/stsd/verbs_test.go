@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stsd/stsd/daemon/api/apitest"
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/jobspecs"
+)
+
+func TestWhatVerbsSend(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]any{
+		"scale web 5 --detach":                   client.ScaleRequest{Replicas: 5},
+		"scale web +2 --detach":                  client.ScaleRequest{Replicas: 2, Relative: true},
+		"scale web -1 --detach":                  client.ScaleRequest{Replicas: -1, Relative: true},
+		"scale web 0 --dry-run":                  client.ScaleRequest{Write: client.Write{DryRun: true}},
+		"set image web web:2 --detach":           client.ImageRequest{Images: map[string]string{"": "web:2"}},
+		"set image web a=x:1 b=y:2 --detach":     client.ImageRequest{Images: map[string]string{"a": "x:1", "b": "y:2"}},
+		"rollout undo web --detach":              client.RolloutRequest{Do: "undo"},
+		"rollout undo web --to 3 --detach --yes": client.RolloutRequest{Do: "undo", To: 3, Write: client.Write{Yes: true}},
+		"rollout pause web":                      client.RolloutRequest{Do: "pause"},
+		"rollout resume web --detach":            client.RolloutRequest{Do: "resume"},
+		"rollout restart web -m why --detach":    client.RolloutRequest{Do: "restart", Write: client.Write{Cause: "why"}},
+		"delete web":                             client.DeleteRequest{},
+		"delete web --volumes=delete --dry-run":  client.DeleteRequest{Volumes: "delete", Write: client.Write{DryRun: true}},
+	} {
+		s := apitest.World()
+		got := against(t, s).run(strings.Fields(args)...)
+		if sent := s.Got(); got.code != exitOK || len(sent) != 1 || !reflect.DeepEqual(sent[0], want) {
+			t.Errorf("stsd %s: exit %d, sent %+v, want %+v\n%s", args, got.code, sent, want, got.stderr)
+		}
+	}
+}
+
+func TestADryRunShowsThePlan(t *testing.T) {
+	t.Parallel()
+	file := write(t, "web.hcl", spec)
+	for _, args := range []string{"scale web 5 --dry-run", "set image web web:2 --dry-run", "rollout undo web --dry-run", "rollout pause web --dry-run", "delete web --dry-run", "apply --dry-run " + file} {
+		got := against(t, apitest.World()).run(strings.Fields(args)...)
+		if got.code != exitOK || !strings.HasPrefix(got.stdout, "web: revision web-1111111111 → web-2222222222\n") {
+			t.Errorf("stsd %s: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestLogsFollowMembersThatComeLater(t *testing.T) {
+	t.Parallel()
+	s := apitest.World()
+	c := against(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	lines := 0
+	c.ctx, c.wrote = ctx, func() {
+		if lines++; lines == 4 {
+			cancel()
+		}
+	}
+	got := c.run("logs", "-f", "web")
+	if got.code != exitInterrupted || strings.Count(got.stdout, "web-0 |") != 2 || strings.Count(got.stdout, "web-1 |") != 2 {
+		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestExecInAllMembers(t *testing.T) {
+	t.Parallel()
+	got := against(t, apitest.World()).run("exec", "--all", "web", "--", "exit", "3")
+	want := "web-0:\nweb-0 exits\nweb-1:\nweb-1 exits\nweb-2:\nweb-2 exits\n"
+	if got.code != 3 || got.stderr != want {
+		t.Errorf("exit %d, %q, want 3, %q", got.code, got.stderr, want)
+	}
+}
+
+func TestExecPassesStandardInput(t *testing.T) {
+	t.Parallel()
+	c := against(t, apitest.World())
+	c.stdin = strings.NewReader("some text")
+	if got := c.run("exec", "-i", "web-0", "--", "cat"); got.code != exitOK || got.stdout != "some text" {
+		t.Errorf("exit %d, %q\n%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	s := apitest.World()
+	s.Statuses[apitest.Web] = append(s.Statuses[apitest.Web], statusOf(setCondition(jobspecs.CondProgressing, false, "Complete")))
+	c := against(t, s)
+	for _, what := range []string{"ready", "available", "rollout"} {
+		got := c.run("wait", "web", "--for="+what, "-o", "json")
+		if got.code != exitOK || !strings.Contains(got.stdout, `"met": true`) {
+			t.Errorf("--for=%s: exit %d\n%s%s", what, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+func TestNamesAreCompletedFromTheDaemon(t *testing.T) {
+	t.Parallel()
+	c := against(t, apitest.World())
+	for args, want := range map[string]string{
+		"status |":                 "web :4",
+		"delete prod/|":            "prod/db :4",
+		"logs |":                   "web web-0 web-1 web-2 :4",
+		"explain web-|":            "web web-0 web-1 web-2 :4",
+		"rollout undo web --to |":  "1\tweb-1111111111 2\tweb-2222222222 :4",
+		"diff web --revision 1..|": "1..1\tweb-1111111111 1..2\tweb-2222222222 :4",
+		"ls -n |":                  "default prod :4",
+		"wait web --for |":         "ready available deleted rollout :4",
+		"ls -o |":                  "table wide json yaml name go-template= :4",
+		"delete web --volumes |":   "delete retain :4",
+		"example |":                "redis web :4",
+		"apply |":                  "hcl :8",
+	} {
+		typed := strings.Split(args, " ")
+		typed[len(typed)-1] = strings.TrimSuffix(typed[len(typed)-1], "|")
+		got := c.run(append([]string{"__complete"}, typed...)...)
+		if words := strings.Join(strings.Split(strings.TrimSpace(got.stdout), "\n"), " "); words != want {
+			t.Errorf("%s completes %q, want %q", args, words, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := c.run("completion", shell); got.code != exitOK || got.stdout == "" {
+			t.Errorf("completion %s: exit %d: %s", shell, got.code, got.stderr)
+		}
+	}
+}
+
+func TestWhereTheDaemonIsLookedFor(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		host string
+		env  []string
+		want []string
+	}{
+		{"unix:///a", []string{"STSD_HOST=unix:///b"}, []string{"unix:///a"}},
+		{"", []string{"STSD_HOST=unix:///b", "XDG_RUNTIME_DIR=/run/user/1"}, []string{"unix:///b"}},
+		{"", []string{"XDG_RUNTIME_DIR=/run/user/1"}, []string{"unix:///run/stsd/stsd.sock", "unix:///run/user/1/stsd.sock"}},
+	} {
+		a := newApp(tc.env, nil, nil, nil)
+		a.host = tc.host
+		if got := a.hosts(); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("-H %q, %v: %v, want %v", tc.host, tc.env, got, tc.want)
+		}
+	}
+}
+
+func TestTheFirstHostThatAnswersIsAsked(t *testing.T) {
+	t.Parallel()
+	c, err := client.New("unix:///nowhere/s", apitest.Serve(t, apitest.World()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if v, err := c.Version(t.Context()); err != nil || v.Daemon != "d0" {
+		t.Errorf("version = %+v, %v", v, err)
+	}
+}

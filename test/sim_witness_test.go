@@ -1,0 +1,363 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
+)
+
+// witness knows what the user wants, sees every call between the daemon and the
+// host, and complains when a promise of DESIGN section 5 is broken. It has no
+// part of the planner in it: the rules stand here a second time, from the other
+// side, in sim_promises_test.go.
+type witness struct {
+	rig *rig
+
+	mu         sync.Mutex
+	intents    map[string][]intent // of a set, oldest first
+	turns      map[string]*turn    // of a set: the one under way
+	past       map[string]*ordinals
+	held       map[string]int  // volume that held data, as the daemon saw → serial
+	doomed     map[string]bool // volume whose deletion was allowed once
+	foreign    map[string]string // "container NAME", "volume NAME" → what it is
+	sick       map[string]bool   // runs of containers that were made to fail their probes
+	ordered    map[string]bool      // member whose end the daemon asked for
+	false_     map[string]time.Time // member whose status lies since then
+	busy       map[string]time.Time // set whose loop turns since then without end
+	count      map[string]int       // turns at that moment
+	complaints []string
+	reached    map[string]int // how often what was reached
+}
+
+// intent is what the user wants of a set, from a moment on.
+type intent struct {
+	at       time.Time
+	spec     setSpec
+	replicas int
+	start    int
+	update   string // revision
+	paused   bool
+	deleting bool
+	policy   string // delete --volumes
+	gone     bool   // nothing is stored
+}
+
+func (i *intent) fits(o int) bool {
+	return !i.gone && !i.deleting && o >= i.start && o < i.start+i.replicas
+}
+
+func (i *intent) orderly() bool { return i.spec.get("manage") == jobspecs.Ordered }
+
+// turn is one turn of a set's loop: what it saw, and what it asked for.
+type turn struct {
+	set   string
+	at    time.Time
+	life  *life
+	pods  map[int]runtime.Pod
+	deeds []deed
+	disks []volumes.Volume
+	data  map[string]int // volumes that held data when it looked → serial
+}
+
+// deed is one call.
+type deed struct {
+	verb     string // create, stop, remove, create volume, delete volume
+	ordinal  int
+	revision string
+	volume   string
+	claim    string
+	gone     bool // create volume: data was there before
+}
+
+func (d deed) String() string {
+	if d.volume != "" {
+		return d.verb + " " + d.volume
+	}
+	return d.verb + " " + strconv.Itoa(d.ordinal) + " " + d.revision
+}
+
+// ordinals is what happened to the members of a set so far.
+type ordinals struct {
+	once map[int]map[string]bool // revisions with which it was available
+	last map[int]string          // the revision it was seen with, or made with, last
+}
+
+func newWitness(r *rig) *witness {
+	return &witness{
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, past: map[string]*ordinals{}, held: map[string]int{},
+		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
+		busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
+	}
+}
+
+func (w *witness) complain(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.say(format, args...)
+}
+
+func (w *witness) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(w.complaints, text) {
+		w.complaints = append(w.complaints, text)
+		w.rig.log = append(w.rig.log, fmt.Sprintf("%9.3fs  BROKEN: %s", time.Since(w.rig.began).Seconds(), text))
+	}
+}
+
+// What the user wants.
+
+// applied notes a spec that was stored. Overrides live on when it says what the
+// last one said.
+func (w *witness) applied(s setSpec, res client.Result) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, _ := strconv.Atoi(s.get("replicas"))
+	start, _ := strconv.Atoi(s.get("start"))
+	next := intent{at: time.Now(), spec: s, replicas: n, start: start, update: res.Revision}
+	if last := w.intent(s.set); last != nil && !last.gone {
+		next.paused = last.paused
+		if last.spec.hcl() == s.hcl() {
+			next.replicas = last.replicas
+		}
+	}
+	if w.past[s.set] == nil {
+		w.past[s.set] = &ordinals{once: map[int]map[string]bool{}, last: map[int]string{}}
+	}
+	w.intents[s.set] = append(w.intents[s.set], next)
+}
+
+func (w *witness) changed(set, revision string, edit func(*intent)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := *w.intent(set)
+	next.at = time.Now()
+	if revision != "" {
+		next.update = revision
+	}
+	edit(&next)
+	w.intents[set] = append(w.intents[set], next)
+}
+
+// intent is the newest of a set; nil: it was never stored.
+func (w *witness) intent(set string) *intent {
+	if all := w.intents[set]; len(all) > 0 {
+		return &all[len(all)-1]
+	}
+	return nil
+}
+
+// wanted is intent for readers outside.
+func (w *witness) wanted(set string) *intent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.intent(set)
+}
+
+// inForce are the intents of a set that held at that moment; at the moment of a
+// change both do.
+func (w *witness) inForce(set string, at time.Time) []intent {
+	var out []intent
+	all := w.intents[set]
+	for i := range all {
+		begun := !all[i].at.After(at)
+		over := i+1 < len(all) && all[i+1].at.Before(at)
+		if begun && !over {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// forget notes that a set and what was remembered of it is gone.
+func (w *witness) forget(set string) {
+	last := w.intent(set)
+	if last == nil || last.gone {
+		return
+	}
+	next := *last
+	next.at, next.gone = time.Now(), true
+	w.intents[set] = append(w.intents[set], next)
+	delete(w.past, set)
+	for name := range w.held {
+		if d, ok := w.rig.world.Disk(name); !ok || d.Labels[jobspecs.LabelSet] == set {
+			delete(w.held, name)
+		}
+	}
+}
+
+// What the daemon does.
+
+// turn begins a turn of a set's loop, and judges the one before.
+func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.close(key.Name, err == nil)
+	if !w.busy[key.Name].Equal(time.Now()) {
+		w.busy[key.Name], w.count[key.Name] = time.Now(), 0
+	}
+	if w.count[key.Name]++; w.count[key.Name] > 1000 {
+		w.say("promise 8: the loop of %s looks again and again and no time passes", key.Name)
+		go l.die()
+	}
+	if err != nil {
+		return
+	}
+	t := &turn{set: key.Name, at: time.Now(), life: l, pods: map[int]runtime.Pod{}, data: map[string]int{}}
+	for _, p := range list {
+		t.pods[p.Ordinal] = p
+	}
+	w.turns[key.Name] = t
+}
+
+// close judges the turn that ended; it learned what it saw when it was whole.
+func (w *witness) close(set string, whole bool) {
+	t := w.turns[set]
+	if t == nil {
+		return
+	}
+	delete(w.turns, set)
+	w.judge(t)
+	if !t.life.dead() && whole {
+		w.learn(t)
+	}
+}
+
+// learn takes over what a turn saw, as the daemon may be expected to have done.
+func (w *witness) learn(t *turn) {
+	p := w.past[t.set]
+	if p == nil {
+		return
+	}
+	for o, pod := range t.pods {
+		p.last[o] = pod.Revision
+		if maybeAvailable(t, &pod, nil) {
+			if p.once[o] == nil {
+				p.once[o] = map[string]bool{}
+			}
+			p.once[o][pod.Revision] = true
+		}
+	}
+	for name, serial := range t.data {
+		w.held[name] = serial
+	}
+}
+
+func (w *witness) sawVolumes(key jobspecs.Key, list []volumes.Volume) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.turns[key.Name]
+	if t == nil {
+		return
+	}
+	t.disks = list
+	for _, v := range list {
+		d, ok := w.rig.world.Disk(v.Name)
+		if ok && len(d.Writers) > 0 && !t.pods[v.Ordinal].StartedAt.IsZero() {
+			t.data[v.Name] = d.Serial
+		}
+	}
+}
+
+// asked notes what a loop asks of the engine.
+func (w *witness) asked(key jobspecs.Key, d deed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	member := jobspecs.MemberName(key.Name, d.ordinal)
+	switch d.verb {
+	case "create":
+		delete(w.ordered, member)
+	case "stop":
+		w.ordered[member] = true
+	case "create volume":
+		d.gone = w.lost(d.volume)
+	}
+	if t := w.turns[key.Name]; t != nil {
+		t.deeds = append(t.deeds, d)
+	}
+}
+
+// lost tells whether a volume held data and is not there.
+func (w *witness) lost(name string) bool {
+	_, held := w.held[name]
+	_, here := w.rig.world.Disk(name)
+	return held && !here
+}
+
+// deletes judges the deletion of a volume at the moment it happens.
+func (w *witness) deletes(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	disk, ok := w.rig.world.Disk(name)
+	if !ok {
+		return
+	}
+	if disk.Labels[jobspecs.LabelDaemon] != w.rig.world.Daemon() {
+		w.say("promise 6: foreign volume %s is deleted", name)
+		return
+	}
+	set := disk.Labels[jobspecs.LabelSet]
+	ordinal, _ := strconv.Atoi(disk.Labels[jobspecs.LabelOrdinal])
+	for _, c := range w.rig.world.Containers() {
+		if c.Running() && c.Labels[jobspecs.LabelSet] == set && c.Labels[jobspecs.LabelOrdinal] == disk.Labels[jobspecs.LabelOrdinal] {
+			w.say("promise 2: volume %s is deleted while %s runs", name, c.Name)
+		}
+	}
+	at := time.Now()
+	if t := w.turns[set]; t != nil {
+		at = t.at
+	}
+	allowed := w.doomed[name]
+	for _, i := range w.inForce(set, at) {
+		allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal)
+	}
+	if !allowed {
+		w.say("promise 2: volume %s is deleted, and no retention says so", name)
+	}
+	w.reached["delete volume"]++
+	w.doomed[name] = true
+	delete(w.held, name)
+}
+
+// touches judges what the pod agent does to a container.
+func (w *witness) touches(verb, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.rig.world.Containers() {
+		if c.ID != id {
+			continue
+		}
+		if c.Labels[jobspecs.LabelDaemon] != w.rig.world.Daemon() {
+			w.say("promise 6: foreign container %s: %s", c.Name, verb)
+			continue
+		}
+		member := jobspecs.MemberName(c.Labels[jobspecs.LabelSet], number(c.Labels[jobspecs.LabelOrdinal]))
+		if verb == "stop" && c.Running() && c.Name == member && !w.ordered[member] && w.healthy(c.Labels[jobspecs.LabelSet], c.Image) {
+			w.say("promise 3: the agent stops %s, which is healthy, and nobody asked for it", c.Name)
+		}
+	}
+}
+
+// healthy tells whether a container of this image has no reason to fail a probe.
+// After a disturbance it may.
+func (w *witness) healthy(set, image string) bool {
+	if !w.rig.calm() {
+		return false
+	}
+	i := w.intent(set)
+	return i != nil && i.spec.get("probe") != "live" && image != "never:1"
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}
