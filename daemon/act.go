@@ -149,8 +149,7 @@ func (l *loop) grace(s *sight, a planner.Action) time.Duration {
 		if r, ok := s.world.Specs[t]; ok && r.Err == nil {
 			return r.Spec.TerminationGrace
 		}
-		env := l.d.env(s)
-		if r := l.d.renderOne(&s.view, env, t, s.subnet); r.Err == nil {
+		if r := l.d.renderings(&s.view, l.d.env(s), []planner.Target{t}, s.subnet)[t]; r.Err == nil {
 			return r.Spec.TerminationGrace
 		}
 	}

@@ -330,9 +330,7 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	}
 	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
 	env := d.env(&s)
-	for _, t := range s.world.Needed() {
-		s.world.Specs[t] = d.renderOne(&s.view, env, t, s.subnet)
-	}
+	s.world.Specs = d.renderings(&s.view, env, s.world.Needed(), s.subnet)
 	return s, nil
 }
 

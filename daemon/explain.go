@@ -42,9 +42,17 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) jobspecs.
 		e.Next = append(e.Next, advice(m)...)
 	}
 	if len(e.Next) == 0 {
-		e.Next = append(e.Next, "stsd status "+m.Set)
+		e.Next = append(e.Next, "stsd status "+typed(m.Namespace, m.Set))
 	}
 	return e
+}
+
+// typed is a set or member as a command line takes it.
+func typed(namespace, name string) string {
+	if namespace == jobspecs.DefaultNamespace {
+		return name
+	}
+	return namespace + "/" + name
 }
 
 func waitOf(p planner.Plan, member string) *planner.Wait {
@@ -110,8 +118,11 @@ func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 	var out []string
 	if !unmade(m) && m.Revision != s.UpdateRevision {
 		text := fmt.Sprintf("it runs revision %s, the set wants %s", m.Revision, s.UpdateRevision)
-		if s.Paused {
+		switch on := s.Waiting; {
+		case s.Paused:
 			text += "; the rollout is paused"
+		case on != nil && on.Member != m.Name:
+			text += fmt.Sprintf("; the rollout waits for %s: %s", on.Member, on.For)
 		}
 		out = append(out, text)
 	}
@@ -130,7 +141,7 @@ func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 func advice(m *jobspecs.Member) []string {
 	switch m.Reason {
 	case runtime.ReasonImageMissing, runtime.ReasonImageUnknown:
-		return []string{"docker image ls", fmt.Sprintf("stsd set image %s IMAGE", m.Set)}
+		return []string{"docker image ls", fmt.Sprintf("stsd set image %s IMAGE", typed(m.Namespace, m.Set))}
 	case runtime.ReasonPullFailed, runtime.ReasonAccessDenied:
 		return []string{"docker pull " + m.Image}
 	case runtime.ReasonNameTaken:
@@ -140,9 +151,9 @@ func advice(m *jobspecs.Member) []string {
 	case runtime.ReasonVolumeForeign:
 		return []string{"docker volume ls"}
 	case runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonBadCommand:
-		return []string{"stsd logs --previous " + m.Name, "stsd events"}
+		return []string{"stsd logs --previous " + typed(m.Namespace, m.Name), "stsd events"}
 	case runtime.ReasonNotReady, runtime.ReasonStartupPending:
-		return []string{"stsd logs " + m.Name}
+		return []string{"stsd logs " + typed(m.Namespace, m.Name)}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sort"
 	"time"
@@ -166,10 +167,14 @@ func (l *loop) render(s *sight) {
 		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}}
 	}
 	needed := s.world.Needed()
+	var fresh []planner.Target
 	for _, t := range needed {
 		if _, ok := l.cache.specs[t]; !ok {
-			l.cache.specs[t] = l.d.renderOne(&s.view, env, t, s.subnet)
+			fresh = append(fresh, t)
 		}
+	}
+	maps.Copy(l.cache.specs, l.d.renderings(&s.view, env, fresh, s.subnet))
+	for _, t := range needed {
 		s.world.Specs[t] = l.cache.specs[t]
 	}
 }
@@ -216,20 +221,44 @@ func envKey(v *store.View, env hcl.Env) string {
 	return string(b)
 }
 
-// renderOne makes the pod spec of one member from one stored revision.
-func (d *Daemon) renderOne(v *store.View, env hcl.Env, t planner.Target, subnet netip.Prefix) planner.Rendered {
-	for i := range v.Revisions {
-		rev := &v.Revisions[i]
-		if rev.Name != t.Revision {
-			continue
+// renderings makes pod specs from stored revisions.
+func (d *Daemon) renderings(v *store.View, env hcl.Env, targets []planner.Target, subnet netip.Prefix) map[planner.Target]planner.Rendered {
+	byRevision := map[string][]int{}
+	for _, t := range targets {
+		byRevision[t.Revision] = append(byRevision[t.Revision], t.Ordinal)
+	}
+	out := map[planner.Target]planner.Rendered{}
+	for name, ordinals := range byRevision {
+		for i, r := range d.renderRevision(v, env, name, ordinals, subnet) {
+			out[planner.Target{Ordinal: ordinals[i], Revision: name}] = r
 		}
-		env.Revision, env.Ordinal, env.ImageIDs = rev.Name, t.Ordinal, rev.ImageIDs
-		spec, err := hcl.Render(&v.Record.Set, rev.Template, env)
-		if err != nil {
-			return planner.Rendered{Err: err}
+	}
+	return out
+}
+
+// renderRevision renders members of one revision; a member that cannot be
+// rendered does not keep the others from it.
+func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinals []int, subnet netip.Prefix) []planner.Rendered {
+	out := make([]planner.Rendered, len(ordinals))
+	rev := revisionNamed(v, name)
+	if rev == nil {
+		for i := range out {
+			out[i].Err = fmt.Errorf("revision %s is not stored", name)
+		}
+		return out
+	}
+	env.Revision, env.ImageIDs = rev.Name, rev.ImageIDs
+	specs, err := hcl.RenderAll(&v.Record.Set, rev.Template, env, ordinals)
+	for i, o := range ordinals {
+		var spec jobspecs.PodSpec
+		if err == nil {
+			spec = specs[i]
+		} else {
+			env.Ordinal = o
+			spec, out[i].Err = hcl.Render(&v.Record.Set, rev.Template, env)
 		}
 		spec.Subnet, spec.Gateway = subnet, env.HostIP
-		return planner.Rendered{Spec: spec, Digest: spec.Digest()}
+		out[i].Spec, out[i].Digest = spec, spec.Digest()
 	}
-	return planner.Rendered{Err: fmt.Errorf("revision %s is not stored", t.Revision)}
+	return out
 }

@@ -169,9 +169,8 @@ func (d *Daemon) remembered(key jobspecs.Key) (dns.Set, error) {
 	}
 	s.world = d.world(&v, time.Now(), nil, nil)
 	env := d.env(&s)
-	for _, t := range s.world.Needed() {
-		s.world.Specs[t] = d.renderOne(&v, env, t, s.subnet)
-		break // ports are the same for all
+	if needed := s.world.Needed(); len(needed) > 0 { // ports are the same for all
+		s.world.Specs = d.renderings(&v, env, needed[:1], s.subnet)
 	}
 	out := d.staticNames(&s)
 	for _, o := range env.Ordinals {

@@ -7,8 +7,8 @@ import (
 func TestABrokenFirstImageIsRepairedByACorrectedSpec(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fails(4, []string{"stsd rollout status web"}, "apply", "--timeout", "4s", w.spec(spec{image: "stsd-demo:broken"}))
-	w.explains("web-0", "exit code 1", "stsd logs --previous web-0")
+	w.fails(4, []string{"stsd rollout status " + w.ns + "/web"}, "apply", "--timeout", "4s", w.spec(spec{image: "stsd-demo:broken"}))
+	w.explains("web-0", "exit code 1", "stsd logs --previous "+w.ns+"/web-0")
 	w.explains("web-2", "web-0", "exit code 1")
 	w.apply(spec{})
 	w.version("web-2", "1")
@@ -33,8 +33,8 @@ func TestAnImageThatIsNotHereIsNamedAndEndsApplyWithCode3(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	absent := spec{image: "stsd-demo:absent", inside: "    pull = \"never\"\n"}
-	w.fails(3, []string{"stsd-demo:absent", "stsd explain web-0"}, "apply", "--timeout", patience.String(), w.spec(absent))
-	w.explains("web-0", "stsd-demo:absent", "never", "stsd set image web")
+	w.fails(3, []string{"stsd-demo:absent", "stsd explain " + w.ns + "/web-0"}, "apply", "--timeout", patience.String(), w.spec(absent))
+	w.explains("web-0", "stsd-demo:absent", "never", "stsd set image "+w.ns+"/web")
 	w.apply(spec{})
 	w.version("web-0", "1")
 }
