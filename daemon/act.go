@@ -57,7 +57,7 @@ func (l *loop) note(a planner.Action, err error) time.Time {
 	key := failureKey(a)
 	if err == nil {
 		delete(l.failing, key)
-		if a.Op != planner.Refresh {
+		if a.Op != planner.Refresh && a.Op != planner.Forget {
 			l.d.events.record(l.key, a.Member, normal, actionReason(a), sentence(a))
 		}
 		return time.Time{}
@@ -124,8 +124,19 @@ func (l *loop) do(ctx context.Context, s *sight, a planner.Action) error {
 		return l.d.parts.Engine.Stop(ctx, name, l.grace(s, a))
 	case planner.Remove:
 		return l.d.parts.Engine.Remove(ctx, name, a.Keep)
+	case planner.Forget:
+		return l.forget(ctx, name, a)
 	}
 	return fmt.Errorf("unknown action %q", a.Op)
+}
+
+// forget clears away the ended container that was kept for its logs, then what
+// the store remembers of the ordinal.
+func (l *loop) forget(ctx context.Context, name runtime.PodName, a planner.Action) error {
+	if err := l.d.parts.Engine.Remove(ctx, name, false); err != nil {
+		return err
+	}
+	return l.d.store.Learn(l.key, store.Facts{Forget: []int{a.Ordinal}})
 }
 
 // deleteVolume also clears the ended container that was kept for its logs: it

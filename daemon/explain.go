@@ -164,7 +164,7 @@ func memberProblem(name runtime.PodName, err error) error {
 	case errors.Is(err, runtime.ErrNotFound):
 		return &client.Problem{
 			Type: client.ProblemNotFound, Title: fmt.Sprintf("member %s has no container", name.Name), Status: http.StatusNotFound,
-			Detail: "stsd explain " + name.Name + " says why",
+			Detail: "stsd explain " + typed(name.Namespace, name.Name) + " says why",
 		}
 	case errors.Is(err, runtime.ErrUnreachable):
 		return engineProblem(err)

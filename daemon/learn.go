@@ -13,7 +13,7 @@ import (
 // anything is done: a crash at any point later finds the intent on disk. It tells
 // whether there was anything new: status and renderings depend on it.
 func (l *loop) learn(s sight, plan planner.Plan) (news bool, err error) {
-	f := store.Facts{Members: map[int]planner.Member{}, Forget: plan.Forget, Drop: plan.Drop}
+	f := store.Facts{Members: map[int]planner.Member{}, Drop: plan.Drop}
 	l.learnPods(&f, &s)
 	l.learnActions(&f, &s, plan)
 	for o, m := range f.Members {

@@ -33,15 +33,16 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 		return s, err
 	}
 	l.heed(s.view.Record.Generation)
-	pods, err := l.d.parts.Engine.List(ctx, l.key)
-	if err != nil {
-		return s, err
-	}
 	vols, err := l.d.parts.Volumes.List(ctx, l.key)
 	if err != nil {
 		return s, err
 	}
 	if s.addresses, s.subnet, err = l.d.addresses(ctx, &s.view.Record); err != nil {
+		return s, err
+	}
+	// Pods come last, from memory: how long one has been ready is said of this moment.
+	pods, err := l.d.parts.Engine.List(ctx, l.key)
+	if err != nil {
 		return s, err
 	}
 	s.world = l.d.world(&s.view, time.Now(), l.overlay(pods, s.view.Members), vols)

@@ -63,7 +63,7 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 
 // memberOf reads the member out of a failureKey.
 func memberOf(key string) string {
-	for _, op := range []planner.Op{planner.CreateVolume, planner.DeleteVolume, planner.Create, planner.Refresh, planner.Stop, planner.Remove} {
+	for _, op := range []planner.Op{planner.CreateVolume, planner.DeleteVolume, planner.Create, planner.Refresh, planner.Stop, planner.Remove, planner.Forget} {
 		prefix := string(op) + " "
 		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
 			rest := key[len(prefix):]

@@ -145,7 +145,9 @@ func (r *rig) unrest(d time.Duration) {
 }
 
 // calm tells whether nothing has disturbed the daemon lately.
-func (r *rig) calm() bool { return r.up() && time.Now().After(r.restless) && time.Since(r.life.began) > 15*time.Second }
+func (r *rig) calm() bool {
+	return r.up() && time.Now().After(r.restless) && time.Since(r.life.began) > 15*time.Second
+}
 
 // The verbs of a user. What is refused is told, not a failure; an error that is
 // no Problem is one.
@@ -249,7 +251,9 @@ func (r *rig) restoreVolume(set, claim, name string, ordinal int) {
 	r.life.volumesChanged()
 }
 
-func keyOf(set string) jobspecs.Key { return jobspecs.Key{Namespace: jobspecs.DefaultNamespace, Name: set} }
+func keyOf(set string) jobspecs.Key {
+	return jobspecs.Key{Namespace: jobspecs.DefaultNamespace, Name: set}
+}
 
 // setSpec is a set as a line of a story says it: "web image=app:1 replicas=3 …".
 type setSpec struct {

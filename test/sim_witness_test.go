@@ -21,13 +21,14 @@ type witness struct {
 	rig *rig
 
 	mu         sync.Mutex
-	intents    map[string][]intent // of a set, oldest first
-	turns      map[string]*turn    // of a set: the one under way
+	intents    map[string][]intent         // of a set, oldest first
+	turns      map[string]*turn            // of a set: the one under way
+	disks      map[string][]volumes.Volume // of a set: as the loop saw them last
 	past       map[string]*ordinals
-	held       map[string]int  // volume that held data, as the daemon saw → serial
-	doomed     map[string]bool // volume whose deletion was allowed once
-	foreign    map[string]string // "container NAME", "volume NAME" → what it is
-	sick       map[string]bool   // runs of containers that were made to fail their probes
+	held       map[string]int       // volume that held data, as the daemon saw → serial
+	doomed     map[string]bool      // volume whose deletion was allowed once
+	foreign    map[string]string    // "container NAME", "volume NAME" → what it is
+	sick       map[string]bool      // runs of containers that were made to fail their probes
 	ordered    map[string]bool      // member whose end the daemon asked for
 	false_     map[string]time.Time // member whose status lies since then
 	busy       map[string]time.Time // set whose loop turns since then without end
@@ -62,7 +63,6 @@ type turn struct {
 	life  *life
 	pods  map[int]runtime.Pod
 	deeds []deed
-	disks []volumes.Volume
 	data  map[string]int // volumes that held data when it looked → serial
 }
 
@@ -91,7 +91,7 @@ type ordinals struct {
 
 func newWitness(r *rig) *witness {
 	return &witness{
-		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, past: map[string]*ordinals{}, held: map[string]int{},
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
 		busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
@@ -213,6 +213,12 @@ func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error)
 	for _, p := range list {
 		t.pods[p.Ordinal] = p
 	}
+	for _, v := range w.disks[key.Name] {
+		d, ok := w.rig.world.Disk(v.Name)
+		if ok && len(d.Writers) > 0 && !t.pods[v.Ordinal].StartedAt.IsZero() {
+			t.data[v.Name] = d.Serial
+		}
+	}
 	w.turns[key.Name] = t
 }
 
@@ -224,13 +230,12 @@ func (w *witness) close(set string, whole bool) {
 	}
 	delete(w.turns, set)
 	w.judge(t)
-	if !t.life.dead() && whole {
-		w.learn(t)
-	}
+	w.learn(t, whole && !t.life.dead())
 }
 
-// learn takes over what a turn saw, as the daemon may be expected to have done.
-func (w *witness) learn(t *turn) {
+// learn takes over what a turn saw. That data is there the daemon must have
+// stored when the turn was whole; that a member was available it may have.
+func (w *witness) learn(t *turn, whole bool) {
 	p := w.past[t.set]
 	if p == nil {
 		return
@@ -245,24 +250,16 @@ func (w *witness) learn(t *turn) {
 		}
 	}
 	for name, serial := range t.data {
-		w.held[name] = serial
+		if whole {
+			w.held[name] = serial
+		}
 	}
 }
 
 func (w *witness) sawVolumes(key jobspecs.Key, list []volumes.Volume) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.turns[key.Name]
-	if t == nil {
-		return
-	}
-	t.disks = list
-	for _, v := range list {
-		d, ok := w.rig.world.Disk(v.Name)
-		if ok && len(d.Writers) > 0 && !t.pods[v.Ordinal].StartedAt.IsZero() {
-			t.data[v.Name] = d.Serial
-		}
-	}
+	w.disks[key.Name] = list
 }
 
 // asked notes what a loop asks of the engine.

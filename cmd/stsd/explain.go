@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,9 +45,10 @@ func (a *app) explain(ctx context.Context, arg string) error {
 	return a.show(view{doc: e, names: []string{nameOf(e.Namespace, e.Member)}, table: func(w io.Writer) { a.writeExplanation(w, e) }})
 }
 
-// orSet turns "no such member" into the better answer when the name is a set's.
+// orSet turns "no such member", or "that is a set", into the better answer when the name is a set's.
 func (a *app) orSet(ctx context.Context, c *client.Client, t target, err error) error {
-	if !isGone(err) {
+	var p *client.Problem
+	if !errors.As(err, &p) || p.Type != client.ProblemNotFound && p.Type != client.ProblemInvalid {
 		return err
 	}
 	st, statusErr := c.Status(ctx, jobspecs.Key{Namespace: t.namespace, Name: t.name})

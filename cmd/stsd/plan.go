@@ -197,10 +197,10 @@ func writePlanTable(w io.Writer, p jobspecs.Plan, all bool) {
 		t.row(m.mark, m.word, stepObject(s), orDash(s.Why), map[bool]string{true: "now"}[s.Now])
 	}
 	t.write(w)
-	if len(p.Diff) > 0 {
+	if len(p.Diff) > 0 && (p.Generation > 0 || all) { // of a new set it is the whole spec
 		fmt.Fprintln(w, "  what differs:")
+		writeDiff(w, "    ", p.Diff)
 	}
-	writeDiff(w, "    ", p.Diff)
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", text)
 	}

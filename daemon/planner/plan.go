@@ -47,7 +47,7 @@ func (w *World) facts(p *Plan, wanted, condemned []*slot) {
 	all := w.Deleting == nil && len(condemned) == 0
 	p.Formed = all && ready == len(wanted) && ready > 0
 	p.Complete = all && updated == len(wanted)
-	p.Gone = w.Deleting != nil && len(condemned) == 0 && !p.has(DeleteVolume)
+	p.Gone = w.Deleting != nil && len(condemned) == 0 && !p.has(DeleteVolume) && !p.has(Forget)
 }
 
 func (p *Plan) has(op Op) bool {
@@ -172,7 +172,7 @@ func Steps(w World) []jobspecs.Step {
 
 func (p *Plan) touches(member string) bool {
 	for _, a := range p.Actions {
-		if a.Member == member && a.Op != Refresh {
+		if a.Member == member && a.Op != Refresh && a.Op != Forget {
 			return true
 		}
 	}

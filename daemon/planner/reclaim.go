@@ -39,10 +39,9 @@ func (w *World) reclaim(p *Plan) {
 	}
 	for o := range w.Members {
 		if !inRange[o] && !hasPod[o] {
-			p.Forget = append(p.Forget, o)
+			p.act(Action{Op: Forget, Ordinal: o, Member: w.member(o), Why: "no longer of the set"})
 		}
 	}
-	sort.Ints(p.Forget)
 }
 
 // fits tells whether the ordinal is one of the set's, deleting or not.

@@ -84,6 +84,7 @@ const (
 	Refresh      Op = "refresh" // hand the newest rendering to a pod that stays: Engine.Create of the same revision
 	Stop         Op = "stop"
 	Remove       Op = "remove"
+	Forget       Op = "forget" // an ordinal that is no longer the set's: what is kept of it at the engine, then in the store
 )
 
 // Action is one verb that is allowed now. The actions of a plan do not depend
@@ -135,7 +136,6 @@ type Plan struct {
 
 	Complete bool     // every member is available with Update: Current may become it
 	Formed   bool     // all members are ready at this moment
-	Forget   []int    // ordinals that are no longer the set's and have no pod
 	Drop     []string // volume records whose volume is deleted
 	Gone     bool     // a set being deleted has nothing left
 }

@@ -755,3 +755,19 @@ func TestAStopDoesNotWaitForALook(t *testing.T) {
 		r.want("Stopped (StopRequested)")
 	})
 }
+
+func TestATakenPortIsNamedAndWaitedFor(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		port := jobspecs.Port{Name: "http", Container: 80, Host: 8080, Protocol: "tcp"}
+		r.world.ForeignPort(port, "nginx (pid 7)")
+		r.create(spec(func(c *jobspecs.Container) { c.Ports = []jobspecs.Port{port} }))
+		r.after(10 * time.Second)
+		r.want("Failed (PortTaken)")
+		if got, want := r.pod().Message, "port 8080/tcp of the host is taken by nginx (pid 7)"; got != want {
+			r.Errorf("message = %q, want %q", got, want)
+		}
+		r.world.ForeignPort(port, "")
+		r.after(30 * time.Second)
+		r.want("Running ready")
+	})
+}

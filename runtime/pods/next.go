@@ -139,7 +139,7 @@ func (w *PodWorld) end() PodPlan {
 		p.Step = &Step{Verb: Stop, ID: w.Main.ID, Why: "its end was asked for", KillAt: w.Order.killAt(w.Now)}
 		p.Step.Grace = p.Step.KillAt.Sub(w.Now)
 	case w.Doing == nil && !w.Stale:
-		p.Phase = runtime.Stopped
+		p.Phase, p.Message = runtime.Stopped, "its end was asked for"
 	}
 	return p
 }

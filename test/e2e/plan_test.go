@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,13 @@ func TestAPlanWritesNothingAndItsStepsAreWhatApplyDoes(t *testing.T) {
 	w := idleWorld(t, behind(p))
 	p.start()
 	w.start()
+
+	w.await("the engine to be met", func() error {
+		if r := w.stsd("plan", w.spec(spec{})); r.code != 0 {
+			return fmt.Errorf("%v", r)
+		}
+		return nil
+	})
 
 	p.planned(spec{})                                  // new
 	p.planned(spec{replicas: 4})                       // grows

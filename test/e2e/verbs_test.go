@@ -30,7 +30,9 @@ func TestExecPassesTheExitCodeOn(t *testing.T) {
 	w.fails(7, nil, "exec", "web-0", "--", "sh", "-c", "exit 7")
 	w.fails(125, []string{"web-9"}, "exec", "web-9", "--", "true")
 	w.fails(125, nil, "exec", "web-0")
-	w.fails(127, nil, "exec", "web-0", "--", "no-such-command")
+	if r := w.stsd("exec", "web-0", "--", "no-such-command"); r.code != 126 && r.code != 127 { // engines differ
+		t.Errorf("want 126 or 127: %v", r)
+	}
 	cmd := w.command("exec", "-i", "web-0", "--", "cat")
 	cmd.Stdin = strings.NewReader("through\n")
 	if out, err := cmd.Output(); err != nil || string(out) != "through\n" {
