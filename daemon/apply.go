@@ -132,7 +132,7 @@ func (d *Daemon) read(scope client.Scope, namespace string) (f *hcl.File, kept [
 	}
 	for i := range draft.Specs {
 		key := draft.Specs[i].Set.Key()
-		if namespace != "" && key.Namespace == jobspecs.DefaultNamespace {
+		if namespace != "" && !draft.Specs[i].Placed {
 			key.Namespace = namespace
 		}
 		old, err := d.store.Scope(key)
@@ -156,7 +156,7 @@ func namespaced(spec *jobspecs.Spec, namespace string) error {
 	if namespace == "" || spec.Set.Namespace == namespace {
 		return nil
 	}
-	if spec.Set.Namespace != jobspecs.DefaultNamespace {
+	if spec.Placed {
 		return invalid(fmt.Sprintf("%s:%d: set %s is written for namespace %s, and -n says %s", spec.File, spec.Line, spec.Set.Name, spec.Set.Namespace, namespace))
 	}
 	spec.Set.Namespace = namespace

@@ -25,22 +25,22 @@ type sight struct {
 	subnet    netip.Prefix
 }
 
-// look reads everything that is known of the set.
+// look reads everything that is known of the set. What may take time comes first,
+// so that neither intent nor pods are old when the plan is made: pods are listed
+// from memory, and how long one has been ready is said of that moment.
 func (l *loop) look(ctx context.Context) (sight, error) {
 	var s sight
-	var err error
-	if s.view, err = l.d.store.Look(l.key); err != nil {
-		return s, err
-	}
-	l.heed(s.view.Record.Generation)
 	vols, err := l.d.parts.Volumes.List(ctx, l.key)
 	if err != nil {
 		return s, err
 	}
+	if s.view, err = l.d.store.Look(l.key); err != nil {
+		return s, err
+	}
+	l.heed(s.view.Record.Generation)
 	if s.addresses, s.subnet, err = l.d.addresses(ctx, &s.view.Record); err != nil {
 		return s, err
 	}
-	// Pods come last, from memory: how long one has been ready is said of this moment.
 	pods, err := l.d.parts.Engine.List(ctx, l.key)
 	if err != nil {
 		return s, err

@@ -136,6 +136,7 @@ type Spec struct {
 	Ports    []Port   `json:"ports"`  // named ports, host not resolved; for DNS
 	Line     int      `json:"line"`   // of the block, in its file
 	File     string   `json:"file"`
+	Placed   bool     `json:"placed"` // the source names the namespace
 }
 
 // Image is the image of one container of a template.

@@ -146,6 +146,14 @@ func (m *merger) joined(members []jobspecs.Member, errs []error) error {
 // followEvery is how often new members are looked for.
 const followEvery = time.Second
 
+// stream is what is followed of one member.
+type stream struct {
+	key     string
+	started time.Time // of the container it is of
+	running bool
+	lostAt  time.Time // when the daemon went away; zero: it ended by itself
+}
+
 // follow prints lines as they come, also of members that come later and of
 // those that come back.
 func (m *merger) follow(ctx context.Context, args []string) error {
@@ -153,41 +161,56 @@ func (m *merger) follow(ctx context.Context, args []string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	ended := make(chan string)
-	running, since := map[string]bool{}, map[string]time.Time{}
-	for {
+	ended := make(chan *stream)
+	streams := map[string]*stream{}
+	for first := true; ; first = false {
 		members, _, err := m.app.members(ctx, m.client, args)
-		if err != nil {
+		if err != nil && (first || !isLost(err)) {
 			return err
 		}
 		m.widen(members)
 		for _, member := range members {
 			key := member.Namespace + "/" + member.Name
-			if running[key] || member.StartedAt == nil {
+			o, due := m.due(streams[key], member)
+			if !due {
 				continue
 			}
-			running[key] = true
-			o := m.options
-			if again, ok := since[key]; ok {
-				o.Since, o.Tail = again, "all"
-			}
-			wg.Go(func() { m.followOne(ctx, member, o, key, ended) })
+			s := &stream{key: key, started: *member.StartedAt, running: true}
+			streams[key] = s
+			wg.Go(func() { m.followOne(ctx, member, o, s, ended) })
 		}
-		if !m.pause(ctx, ended, running, since) {
+		if !m.pause(ctx, ended) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
+// due tells whether a member's output is to be opened, and from where: the
+// first time as the user said, after a restart of the daemon where it broke off,
+// and of a new container from its start.
+func (m *merger) due(s *stream, member jobspecs.Member) (runtime.LogOptions, bool) {
+	o := m.options
+	switch {
+	case member.StartedAt == nil, s != nil && s.running:
+		return o, false
+	case s == nil:
+		return o, true
+	case !s.lostAt.IsZero():
+		o.Since, o.Tail = s.lostAt, "all"
+		return o, true
+	}
+	o.Since, o.Tail = *member.StartedAt, "all"
+	return o, !member.StartedAt.Equal(s.started)
+}
+
 // pause waits for the next look and notes the streams that ended meanwhile.
-func (m *merger) pause(ctx context.Context, ended <-chan string, running map[string]bool, since map[string]time.Time) bool {
+func (m *merger) pause(ctx context.Context, ended <-chan *stream) bool {
 	t := time.NewTimer(followEvery)
 	defer t.Stop()
 	for {
 		select {
-		case key := <-ended:
-			delete(running, key)
-			since[key] = m.app.now()
+		case s := <-ended:
+			s.running = false
 		case <-t.C:
 			return true
 		case <-ctx.Done():
@@ -196,9 +219,8 @@ func (m *merger) pause(ctx context.Context, ended <-chan string, running map[str
 	}
 }
 
-// followOne prints a member's lines until the stream ends; the next look opens
-// it again.
-func (m *merger) followOne(ctx context.Context, member jobspecs.Member, o runtime.LogOptions, key string, ended chan<- string) {
+// followOne prints a member's lines until the stream ends.
+func (m *merger) followOne(ctx context.Context, member jobspecs.Member, o runtime.LogOptions, s *stream, ended chan<- *stream) {
 	each := func(stderr bool) *lineWriter {
 		return &lineWriter{each: func(text []byte) error {
 			m.print(logLine{member: member.Name, stderr: stderr, text: text})
@@ -208,11 +230,15 @@ func (m *merger) followOne(ctx context.Context, member jobspecs.Member, o runtim
 	stdout, stderr := each(false), each(true)
 	err := m.client.Logs(ctx, podName(member), o, stdout, stderr)
 	_, _ = stdout.flush(), stderr.flush() // print does not fail
-	if err != nil && ctx.Err() == nil && !isGone(err) && !isLost(err) {
+	switch {
+	case err == nil, ctx.Err() != nil, isGone(err):
+	case isLost(err):
+		s.lostAt = m.app.now()
+	default:
 		m.app.say("%s: %v", member.Name, err)
 	}
 	select {
-	case ended <- key:
+	case ended <- s: // hands s back
 	case <-ctx.Done():
 	}
 }

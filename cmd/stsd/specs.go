@@ -120,7 +120,7 @@ func (s *specs) read(f folderOf, vars []string, varFiles []jobspecs.Source, opt 
 func (a *app) outside(sets []jobspecs.Spec) []jobspecs.Diagnostic {
 	var found []jobspecs.Diagnostic
 	for _, s := range sets {
-		if ns := a.placed(s.Set.Key()).Namespace; a.namespace != "" && ns != a.namespace {
+		if ns := s.Set.Namespace; s.Placed && a.namespace != "" && ns != a.namespace {
 			found = append(found, jobspecs.Diagnostic{
 				Severity: "error", File: s.File, Line: s.Line,
 				Summary: fmt.Sprintf("%s is in namespace %s, not in %s of -n", s.Set.Name, ns, a.namespace),

@@ -5,10 +5,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stsd/stsd/daemon/api/apitest"
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 func TestWhatVerbsSend(t *testing.T) {
@@ -154,5 +156,31 @@ func TestTheFirstHostThatAnswersIsAsked(t *testing.T) {
 	defer c.Close()
 	if v, err := c.Version(t.Context()); err != nil || v.Daemon != "d0" {
 		t.Errorf("version = %+v, %v", v, err)
+	}
+}
+
+func TestWhenOutputIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	then, now := apitest.Start, apitest.Start.Add(time.Minute)
+	running := jobspecs.Member{StartedAt: &then}
+	m := merger{options: runtime.LogOptions{Follow: true, Tail: "5"}}
+	from := func(at time.Time) runtime.LogOptions { return runtime.LogOptions{Follow: true, Tail: "all", Since: at} }
+	for _, tc := range []struct {
+		name   string
+		s      *stream
+		member jobspecs.Member
+		want   runtime.LogOptions
+		due    bool
+	}{
+		{"a member that never started has none", nil, jobspecs.Member{}, m.options, false},
+		{"the first time as the user said", nil, running, m.options, true},
+		{"not twice at once", &stream{started: then, running: true}, running, m.options, false},
+		{"not the same container again", &stream{started: then}, running, from(then), false},
+		{"a new container from its start", &stream{started: then}, jobspecs.Member{StartedAt: &now}, from(now), true},
+		{"where it broke off with the daemon", &stream{started: then, lostAt: now}, running, from(now), true},
+	} {
+		if got, due := m.due(tc.s, tc.member); got != tc.want || due != tc.due {
+			t.Errorf("%s: %+v, %v, want %+v, %v", tc.name, got, due, tc.want, tc.due)
+		}
 	}
 }

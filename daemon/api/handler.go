@@ -41,6 +41,11 @@ type handle func(s *Server, w http.ResponseWriter, r *http.Request) error
 
 func (s *Server) serve(h handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > maxBody {
+			w.Header().Set("Connection", "close") // else net/http waits for the body first
+			s.fail(w, r, tooLarge())
+			return
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := h(s, w, r); err != nil {
 			s.fail(w, r, err)
@@ -78,18 +83,15 @@ func writeJSON(w io.Writer, v any) error {
 // body reads a request. Fields that this daemon does not know are refused: a
 // newer client must not believe that its dry_run was obeyed.
 func body(r *http.Request, into any) error {
-	if r.ContentLength > maxBody {
-		return invalid("the request is larger than %d MiB", maxBody>>20)
-	}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && d.More() {
 		err = errors.New("more than one JSON value")
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return invalid("the request is larger than %d MiB", maxBody>>20)
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return tooLarge()
 	}
 	if err != nil {
 		return invalid("read the request: %v", err)
@@ -113,6 +115,8 @@ func memberOf(r *http.Request) (namespace, member string, err error) {
 	}
 	return namespace, member, nil
 }
+
+func tooLarge() error { return invalid("the request is larger than %d MiB", maxBody>>20) }
 
 func invalid(format string, args ...any) error {
 	return &client.Problem{Type: client.ProblemInvalid, Title: fmt.Sprintf(format, args...)}

@@ -33,6 +33,7 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 	d.tryLocals(d.samples)
 	doc := d.body(b.Body, b.DefRange(), setSchema, "")
 	spec := jobspecs.Spec{Set: setOf(b.Labels[0], doc), Line: b.DefRange().Start.Line, File: b.DefRange().Filename}
+	_, spec.Placed = doc["namespace"]
 	spec.Template = d.template(doc)
 	spec.Set.Claims = claims(b, doc)
 	d.containers(b)
