@@ -36,7 +36,7 @@ images: ## the images of demo and tests, made without a registry
 bench: ## figures side by side with raw Docker
 	test/scripts/docker.sh
 	test/images/build.sh
-	STSD_TEST_DOCKER=1 go test ./test -run '^$$' -bench . -benchtime 1x -timeout 25m
+	STSD_TEST_DOCKER=1 go test ./test/e2e -run '^$$' -bench . -benchtime 1x -timeout 25m
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME (30s)

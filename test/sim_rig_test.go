@@ -153,6 +153,7 @@ func (r *rig) calm() bool {
 // no Problem is one.
 
 func (r *rig) apply(specs ...setSpec) error {
+	defer r.witness.hold()()
 	var sources []jobspecs.Source
 	for _, s := range specs {
 		sources = append(sources, jobspecs.Source{Name: s.name() + ".hcl", Text: []byte(s.hcl())})
@@ -172,16 +173,19 @@ func (r *rig) apply(specs ...setSpec) error {
 }
 
 func (r *rig) scale(set string, n int) error {
+	defer r.witness.hold()()
 	res, err := r.life.daemon.Scale(context.Background(), keyOf(set), client.ScaleRequest{Replicas: n, Write: client.Write{Yes: true}})
 	return r.changed(set, res, err, func(i *intent) { i.replicas = n })
 }
 
 func (r *rig) setImage(set, image string) error {
+	defer r.witness.hold()()
 	res, err := r.life.daemon.SetImage(context.Background(), keyOf(set), client.ImageRequest{Images: map[string]string{"": image}})
 	return r.changed(set, res, err, func(*intent) {})
 }
 
 func (r *rig) rollout(set, do string, to int) error {
+	defer r.witness.hold()()
 	req := client.RolloutRequest{Do: do, To: to, Write: client.Write{Yes: true}}
 	res, err := r.life.daemon.Rollout(context.Background(), keyOf(set), req)
 	return r.changed(set, res, err, func(i *intent) {
@@ -195,6 +199,7 @@ func (r *rig) rollout(set, do string, to int) error {
 }
 
 func (r *rig) remove(set, volumes string) error {
+	defer r.witness.hold()()
 	res, err := r.life.daemon.Delete(context.Background(), keyOf(set), client.DeleteRequest{Volumes: volumes, Write: client.Write{Yes: true}})
 	return r.changed(set, res, err, func(i *intent) { i.deleting, i.policy = true, volumes })
 }

@@ -24,6 +24,8 @@ type witness struct {
 	intents    map[string][]intent         // of a set, oldest first
 	turns      map[string]*turn            // of a set: the one under way
 	disks      map[string][]volumes.Volume // of a set: as the loop saw them last
+	asking     bool                        // a user's call is under way: intents may be stored and not yet known here
+	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
 	doomed     map[string]bool      // volume whose deletion was allowed once
@@ -229,8 +231,32 @@ func (w *witness) close(set string, whole bool) {
 		return
 	}
 	delete(w.turns, set)
-	w.judge(t)
-	w.learn(t, whole && !t.life.dead())
+	whole = whole && !t.life.dead()
+	verdict := func() {
+		w.judge(t)
+		w.learn(t, whole)
+	}
+	if w.asking {
+		w.waiting = append(w.waiting, verdict)
+		return
+	}
+	verdict()
+}
+
+// hold puts judgement off until the intent of a user's call is known.
+func (w *witness) hold() (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asking = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.asking = false
+		for _, verdict := range w.waiting {
+			verdict()
+		}
+		w.waiting = nil
+	}
 }
 
 // learn takes over what a turn saw. That data is there the daemon must have

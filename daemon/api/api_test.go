@@ -412,6 +412,12 @@ func TestTheDocumentIsTheGoldenOne(t *testing.T) {
 	golden(t, "testdata/openapi.json", b.Bytes())
 }
 
+// TestTheReferenceIsCurrent holds docs/api.md against the table of routes.
+func TestTheReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
+	golden(t, "../../docs/api.md", []byte(api.Reference()))
+}
+
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {

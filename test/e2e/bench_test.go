@@ -25,7 +25,7 @@ import (
 )
 
 // rounds is how often each side is measured, in turns; medians are compared.
-const rounds = 5
+const rounds = 3
 
 // BenchmarkParallelStart compares apply-to-all-running with the same calls made
 // by hand, as many at once.
