@@ -192,7 +192,7 @@ func permanent(err error) (reason string, ok bool) {
 	case errors.As(err, &foreign):
 		return runtime.ReasonVolumeForeign, true
 	case errors.Is(err, store.ErrFull):
-		return "AddressesExhausted", true
+		return runtime.ReasonNoAddress, true
 	}
 	return "", false
 }

@@ -131,7 +131,7 @@ func stateWord(s jobspecs.Status) string {
 	switch {
 	case s.Deleting:
 		return "Deleting"
-	case is[jobspecs.CondAvailable].Reason == "EngineUnreachable":
+	case is[jobspecs.CondAvailable].Reason == runtime.ReasonUnreachable:
 		return "Unknown"
 	case is[jobspecs.CondStalled].Status:
 		return "Stalled"

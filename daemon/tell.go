@@ -92,14 +92,14 @@ func (l *loop) tellBlind(err error) {
 	members := make([]jobspecs.Member, len(status.Members))
 	copy(members, status.Members)
 	for i := range members {
-		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), "EngineUnreachable", err.Error()
+		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), runtime.ReasonUnreachable, err.Error()
 		members[i].Available = false
 	}
 	status.Members = members
 	status.AvailableReplicas = 0
 	status.Conditions = append([]jobspecs.Condition(nil), status.Conditions...)
-	setCondition(&status, jobspecs.CondAvailable, false, "EngineUnreachable", err.Error())
-	setCondition(&status, jobspecs.CondProgressing, true, "EngineUnreachable", err.Error())
+	setCondition(&status, jobspecs.CondAvailable, false, runtime.ReasonUnreachable, err.Error())
+	setCondition(&status, jobspecs.CondProgressing, true, runtime.ReasonUnreachable, err.Error())
 	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: time.Now()}
 	if old := l.seen.get(); old != nil && old.status.Waiting != nil && old.status.Waiting.For == err.Error() {
 		status.Waiting.Since = old.status.Waiting.Since

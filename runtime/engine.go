@@ -70,28 +70,30 @@ const (
 
 // Reasons of a pod's phase, a closed list; Message has the details.
 const (
-	ReasonEngineRestarted = "EngineRestarted" // Stopped: found dead when the engine was (re)connected
-	ReasonRemoved         = "Removed"         // Stopped: its container disappeared
-	ReasonStopRequested   = "StopRequested"   // Stopping, Stopped: Stop was called
-	ReasonImageMissing    = "ImageMissing"    // Failed: not here and pull = "never"
-	ReasonImageUnknown    = "ImageUnknown"    // Failed: the registry does not have it
-	ReasonPullFailed      = "PullFailed"      // Failed: registry not reachable or broken
-	ReasonAccessDenied    = "AccessDenied"    // Failed: the registry refuses us
-	ReasonBadCommand      = "BadCommand"      // Failed: the process cannot be started
-	ReasonNameTaken       = "NameTaken"       // Failed: a foreign container has the name; Message names it
-	ReasonPortTaken       = "PortTaken"       // Failed: a host port is taken; Message names the owner where known
-	ReasonAddressTaken    = "AddressTaken"    // Failed: a foreign container has the address
-	ReasonNetworkTaken    = "NetworkTaken"    // Failed: a foreign network has the name or subnet
-	ReasonVolumeForeign   = "VolumeForeign"   // Failed: a foreign volume has the name
-	ReasonCreateFailed    = "CreateFailed"    // Failed: the engine refuses it
-	ReasonExited          = "Exited"          // Backoff: the process ended
-	ReasonOOMKilled       = "OOMKilled"       // Backoff: out of memory
-	ReasonLiveness        = "LivenessFailed"  // Backoff, Stopping: restarted by its liveness probe
-	ReasonStartup         = "StartupFailed"   // Backoff: its startup probe gave up
-	ReasonNotReady        = "NotReady"        // Running: its readiness probe fails; Message is the probe's
-	ReasonStartupPending  = "StartupPending"  // Starting: its startup probe has not succeeded yet
-	ReasonWaitingForFence = "WaitingForFence" // Pending: an ended container of ours still holds name or address
-	ReasonPaused          = "ContainerPaused" // Running: paused at the engine by somebody
+	ReasonEngineRestarted = "EngineRestarted"   // Stopped: found dead when the engine was (re)connected
+	ReasonRemoved         = "Removed"           // Stopped: its container disappeared
+	ReasonStopRequested   = "StopRequested"     // Stopping, Stopped: Stop was called
+	ReasonImageMissing    = "ImageMissing"      // Failed: not here and pull = "never"
+	ReasonImageUnknown    = "ImageUnknown"      // Failed: the registry does not have it
+	ReasonPullFailed      = "PullFailed"        // Failed: registry not reachable or broken
+	ReasonAccessDenied    = "AccessDenied"      // Failed: the registry refuses us
+	ReasonBadCommand      = "BadCommand"        // Failed: the process cannot be started
+	ReasonNameTaken       = "NameTaken"         // Failed: a foreign container has the name; Message names it
+	ReasonPortTaken       = "PortTaken"         // Failed: a host port is taken; Message names the owner where known
+	ReasonAddressTaken    = "AddressTaken"      // Failed: a foreign container has the address
+	ReasonNetworkTaken    = "NetworkTaken"      // Failed: a foreign network has the name or subnet
+	ReasonVolumeForeign   = "VolumeForeign"     // Failed: a foreign volume has the name
+	ReasonCreateFailed    = "CreateFailed"      // Failed: the engine refuses it
+	ReasonExited          = "Exited"            // Backoff: the process ended
+	ReasonOOMKilled       = "OOMKilled"         // Backoff: out of memory
+	ReasonLiveness        = "LivenessFailed"    // Backoff, Stopping: restarted by its liveness probe
+	ReasonStartup         = "StartupFailed"     // Backoff: its startup probe gave up
+	ReasonNotReady        = "NotReady"          // Running: its readiness probe fails; Message is the probe's
+	ReasonStartupPending  = "StartupPending"    // Starting: its startup probe has not succeeded yet
+	ReasonWaitingForFence = "WaitingForFence"   // Pending: an ended container of ours still holds name or address
+	ReasonUnreachable     = "EngineUnreachable" // Unknown: the engine does not answer
+	ReasonNoAddress       = "NoAddress"         // Pending: the network has no address left
+	ReasonPaused          = "ContainerPaused"   // Running: paused at the engine by somebody
 )
 
 // Permanent tells whether a failure is one that no retry mends: somebody has to
@@ -99,7 +101,7 @@ const (
 func Permanent(reason string) bool {
 	switch reason {
 	case ReasonImageMissing, ReasonImageUnknown, ReasonAccessDenied, ReasonBadCommand,
-		ReasonNameTaken, ReasonPortTaken, ReasonAddressTaken, ReasonNetworkTaken, ReasonVolumeForeign:
+		ReasonNameTaken, ReasonPortTaken, ReasonAddressTaken, ReasonNetworkTaken, ReasonVolumeForeign, ReasonNoAddress:
 		return true
 	}
 	return false
