@@ -463,5 +463,6 @@ func (d *Daemon) one(ctx context.Context, c *change, w client.Write, message str
 	if err := c.confirmed(w); err != nil {
 		return c.result, err
 	}
-	return c.result, d.commit([]*change{c})
+	err := d.commit([]*change{c}) // it fills in the result
+	return c.result, err
 }

@@ -77,14 +77,14 @@ func (w *World) describe(s *slot) string {
 	case p.Phase == runtime.Running && p.Ready:
 		return fmt.Sprintf("ready for %s of min_ready %s", round(w.Now.Sub(p.ReadySince)), w.Set.Update.MinReady)
 	}
-	text := string(p.Phase)
+	text := strings.ToLower(string(p.Phase))
 	if p.Phase == runtime.Running {
 		text = "not ready"
 	}
 	if p.Message != "" {
 		return text + ": " + p.Message
 	}
-	if p.Reason != "" && p.Reason != runtime.ReasonNotReady {
+	if p.Reason != "" && p.Reason != runtime.ReasonNotReady && p.Reason != runtime.ReasonStopRequested {
 		return text + ": " + p.Reason
 	}
 	return text
@@ -160,14 +160,20 @@ func (w *World) whyKept(s *slot) string {
 // included, and marks those that would happen now.
 func Steps(w World) []jobspecs.Step {
 	next := Next(w)
+	doomed := w.reclaimSteps()
 	var out []jobspecs.Step
 	for _, v := range Classify(w) {
 		if v.Op == jobspecs.OpCreate {
 			out = append(out, w.volumeSteps(v)...)
 		}
 		out = append(out, jobspecs.Step{Op: v.Op, Member: v.Member, Why: v.Why, Now: next.touches(v.Member)})
+		out = append(out, doomed[v.Member]...)
+		delete(doomed, v.Member)
 	}
-	return append(out, w.reclaimSteps()...)
+	for _, member := range sortedNames(doomed) {
+		out = append(out, doomed[member]...)
+	}
+	return out
 }
 
 func (p *Plan) touches(member string) bool {
@@ -192,9 +198,9 @@ func (w *World) volumeSteps(v Verdict) []jobspecs.Step {
 	return out
 }
 
-// reclaimSteps are the volumes that will go once their pods are gone: what
-// reclaim decides in a world without the condemned pods.
-func (w *World) reclaimSteps() []jobspecs.Step {
+// reclaimSteps are the volumes, by member, that will go once their pods are gone:
+// what reclaim decides in a world without the condemned pods.
+func (w *World) reclaimSteps() map[string][]jobspecs.Step {
 	after := *w
 	after.Pods = nil
 	for _, p := range w.Pods {
@@ -204,9 +210,11 @@ func (w *World) reclaimSteps() []jobspecs.Step {
 	}
 	var p Plan
 	after.reclaim(&p)
-	var out []jobspecs.Step
+	out := map[string][]jobspecs.Step{}
 	for _, a := range p.Actions {
-		out = append(out, jobspecs.Step{Op: jobspecs.OpDeleteVolume, Member: a.Member, Volume: a.Volume, Why: a.Why})
+		if a.Op == DeleteVolume {
+			out[a.Member] = append(out[a.Member], jobspecs.Step{Op: jobspecs.OpDeleteVolume, Member: a.Member, Volume: a.Volume, Why: a.Why})
+		}
 	}
 	return out
 }

@@ -223,6 +223,7 @@ func TestNext(t *testing.T) {
 		{"volumes stay by default", world(deleting(""), claims("delete", "retain"), volume(0, 1)), ""},
 		{"retention on delete", world(deleting(""), claims("retain", "delete"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
 		{"--volumes=retain wins", world(deleting("retain"), claims("retain", "delete"), volume(0)), ""},
+		{"what is kept of an ordinal goes before the ordinal is forgotten", world(replicas(1), running("web-0"), once("r1", 0, 1)), "forget web-1 (no longer of the set)"},
 		{"--volumes=delete wins", world(deleting("delete"), claims("retain", "retain"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
 
 		// Hand-over.
@@ -291,9 +292,8 @@ func TestClassifyListsStepsInTheOrderTheyHappen(t *testing.T) {
 	want := []string{
 		"create-volume web-2 data-web-2 now=false", "create web-2  now=true",
 		"create-volume web-3 data-web-3 now=false", "create web-3  now=false",
-		"stop web-5  now=false",
+		"stop web-5  now=false", "delete-volume web-5 data-web-5 now=false",
 		"replace web-1  now=false", "replace web-0  now=false",
-		"delete-volume web-5 data-web-5 now=false",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("steps:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

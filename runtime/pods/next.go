@@ -251,7 +251,7 @@ func (w *PodWorld) paint(p PodPlan) PodPlan {
 
 func saying(k Kind, said string) string {
 	if said == "" {
-		return ""
+		return string(k) + " probe has not answered yet"
 	}
 	return string(k) + " " + said
 }
