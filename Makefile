@@ -10,7 +10,7 @@ RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/..
 VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build images bench fuzz clean
+.PHONY: help demo test build images bench fuzz mutate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: ## figures side by side with raw Docker
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	test/scripts/fuzz.sh $(FUZZTIME)
+
+mutate: ## break each rule on purpose and see a test fail (some minutes)
+	test/scripts/mutate.sh
 
 clean: ## remove what build and tests left here; no container, image or volume
 	rm -rf bin *.test *.out *.prof

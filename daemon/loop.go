@@ -113,7 +113,7 @@ func (l *loop) run(ctx context.Context) {
 		default:
 			blind = 0
 		}
-		if again {
+		if again && err == nil {
 			continue
 		}
 		l.sleep(ctx, wake)

@@ -267,7 +267,9 @@ func (w *witness) learn(t *turn, whole bool) {
 		return
 	}
 	for o, pod := range t.pods {
-		p.last[o] = pod.Revision
+		if pod.Revision != "" { // unknown: found without a container
+			p.last[o] = pod.Revision
+		}
 		if maybeAvailable(t, &pod, nil) {
 			if p.once[o] == nil {
 				p.once[o] = map[string]bool{}
