@@ -171,7 +171,7 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 		return nil, err
 	}
 	if v != nil && v.Record.Deleting != nil {
-		return nil, conflict(key, "it is being deleted; wait until it is gone: stsd wait "+key.Name+" --for=deleted")
+		return nil, conflict(key, "it is being deleted; wait until it is gone: stsd wait "+typed(key.Namespace, key.Name)+" --for=deleted")
 	}
 	if err := d.expected(key, v, w); err != nil {
 		return nil, err

@@ -317,6 +317,7 @@ func (c *change) revisions() []jobspecs.Revision {
 // writes nothing.
 func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight, error) {
 	s := sight{view: view, subnet: c.intent.Subnet}
+	d.first(ctx)
 	pods, err := d.parts.Engine.List(ctx, c.key)
 	if err != nil {
 		return s, engineProblem(err)

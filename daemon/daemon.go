@@ -76,6 +76,9 @@ type Daemon struct {
 	events *recorder
 	engine chan struct{} // limits engine calls
 
+	// patience ends the wait for the engine's first answer; see first.
+	patience time.Time
+
 	mu    sync.Mutex
 	loops map[jobspecs.Key]*loop
 	wg    sync.WaitGroup
@@ -138,6 +141,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // serve starts everything in order and waits for its end in the other.
 func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Context) error) error {
+	d.patience = time.Now().Add(firstAnswer)
 	d.log.Info("start", "version", d.cfg.Version, "daemon", d.store.ID(), "data", d.cfg.DataDir, "socket", d.cfg.Socket)
 	var parts sync.WaitGroup
 	errs := make(chan error, 8)
@@ -170,6 +174,18 @@ func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Co
 		return err
 	default:
 		return nil
+	}
+}
+
+// firstAnswer is how long after its start the daemon lets a request wait for the
+// engine's first answer, which takes some milliseconds where there is an engine.
+const firstAnswer = 3 * time.Second
+
+// first waits until the engine has answered, or until it can be said that it
+// does not.
+func (d *Daemon) first(ctx context.Context) {
+	for d.Ready() != nil && time.Now().Before(d.patience) && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond) // an engine tells nobody that it is connected but by answering
 	}
 }
 

@@ -98,16 +98,10 @@ func (l *loop) learnImage(f *store.Facts, s *sight, p *runtime.Pod) {
 func (l *loop) learnActions(f *store.Facts, s *sight, plan planner.Plan) {
 	for _, a := range plan.Actions {
 		switch a.Op {
-		case planner.Create, planner.Stop, planner.Remove:
-			if a.Target == "" {
-				continue
-			}
-			m, ok := f.Members[a.Ordinal]
-			if !ok {
-				m = s.view.Members[a.Ordinal]
-			}
-			m.Revision = a.Target
-			f.Members[a.Ordinal] = m
+		case planner.Create, planner.Stop, planner.Remove, planner.CreateVolume:
+			l.learnTarget(f, s, a)
+		}
+		switch a.Op {
 		case planner.CreateVolume:
 			if _, ok := s.view.Volumes[a.Volume]; !ok {
 				f.Volumes = append(f.Volumes, volumes.Record{Name: a.Volume, Claim: claimOf(s, a), Ordinal: a.Ordinal})
@@ -120,6 +114,19 @@ func (l *loop) learnActions(f *store.Facts, s *sight, plan planner.Plan) {
 			}
 		}
 	}
+}
+
+// learnTarget notes the revision that a member is made with next.
+func (l *loop) learnTarget(f *store.Facts, s *sight, a planner.Action) {
+	if a.Target == "" {
+		return
+	}
+	m, ok := f.Members[a.Ordinal]
+	if !ok {
+		m = s.view.Members[a.Ordinal]
+	}
+	m.Revision = a.Target
+	f.Members[a.Ordinal] = m
 }
 
 func claimOf(s *sight, a planner.Action) string { return volumeSpec(s, a).Claim }

@@ -31,10 +31,21 @@ type names struct {
 func newNames(d *Daemon) *names {
 	n := &names{d: d, sets: map[jobspecs.Key]dns.Set{}, nets: map[string]netip.Prefix{}, down: map[string]string{}}
 	n.server = dns.NewServer(dns.Config{
-		Log:     func(msg string, kv ...any) { d.log.Warn(msg, kv...) },
+		Log:     n.log,
 		Forward: d.cfg.DNSForward, ForwardOff: d.cfg.DNSForwardOff, Domain: d.cfg.Domain,
 	})
 	return n
+}
+
+// log tells what the server has to say; what names an error is a warning.
+func (n *names) log(msg string, kv ...any) {
+	for i := 0; i+1 < len(kv); i += 2 {
+		if kv[i] == "error" || kv[i] == "panic" {
+			n.d.log.Warn(msg, kv...)
+			return
+		}
+	}
+	n.d.log.Info(msg, kv...)
 }
 
 // dnsPort is where a resolver is asked.

@@ -183,7 +183,7 @@ func undoTarget(v *store.View, to int) (*jobspecs.Revision, error) {
 		}
 	}
 	if to != 0 {
-		return nil, conflict(key, fmt.Sprintf("there is no revision %d; stsd rollout history %s shows which there are", to, key.Name))
+		return nil, conflict(key, fmt.Sprintf("there is no revision %d; stsd rollout history %s shows which there are", to, typed(key.Namespace, key.Name)))
 	}
 	if before == nil {
 		return nil, conflict(key, "there is no earlier revision to go back to")
@@ -254,6 +254,7 @@ func (d *Daemon) Delete(ctx context.Context, key jobspecs.Key, r client.DeleteRe
 
 // doomed names the volumes that go with the set.
 func (d *Daemon) doomed(ctx context.Context, v *store.View, r client.DeleteRequest) ([]string, error) {
+	d.first(ctx)
 	vols, err := d.parts.Volumes.List(ctx, v.Record.Key())
 	if err != nil {
 		return nil, engineProblem(err)

@@ -239,8 +239,9 @@ func (s *Server) forwardsFor(snap *Snapshot, client netip.Addr) bool {
 	return !s.cfg.ForwardOff && snap.mayLeave(client) && !(*s.host.Load())[client]
 }
 
-// handle answers one packet. A query instead of a reply has to be forwarded; neither means silence.
-func (s *Server) handle(client netip.Addr, packet []byte, tcp bool) (foreign *query, reply []byte) {
+// handle answers one packet that came to the address at. A query instead of a reply has to be forwarded; neither means
+// silence.
+func (s *Server) handle(client, at netip.Addr, packet []byte, tcp bool) (foreign *query, reply []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log("dns query panicked", "panic", p, "client", client)
@@ -255,12 +256,21 @@ func (s *Server) handle(client netip.Addr, packet []byte, tcp bool) (foreign *qu
 	if snap == nil {
 		return nil, q.fail(ServFail)
 	}
-	a := snap.Answer(client, q.name, q.qtype)
+	a := snap.Answer(s.standsFor(snap, client, at), q.name, q.qtype)
 	forwards := s.forwardsFor(snap, client)
 	if a.Foreign && forwards && !s.inDomain(q.name) {
 		return q, nil
 	}
 	return nil, q.encode(a, forwards)
+}
+
+// standsFor is whose view a client has. A process of the host that asks at a gateway sees that network's namespace: the
+// source of its packets may be rewritten on the way (NAT), the address that it asked is not.
+func (s *Server) standsFor(snap *Snapshot, client, at netip.Addr) netip.Addr {
+	if snap.networkOf(client) == nil && (client.IsLoopback() || (*s.host.Load())[client]) && snap.networkOf(at) != nil {
+		return at
+	}
+	return client
 }
 
 func (s *Server) inDomain(name string) bool {
@@ -375,7 +385,7 @@ func (s *Server) serveUDP(ctx context.Context, l *listener) {
 			continue
 		}
 		s.queries.Add(1)
-		q, reply := s.handle(client, buf[:n], false)
+		q, reply := s.handle(client, l.addr.Addr(), buf[:n], false)
 		if q != nil && !s.forwards.enter(client) {
 			s.failed.Add(1)
 			q, reply = nil, q.fail(ServFail, edeNoReachableAuthority)
@@ -419,7 +429,7 @@ func (s *Server) serveTCP(ctx context.Context, l *listener) {
 		}
 		conns.Go(func() {
 			defer s.conns.leave(client)
-			s.serveConn(ctx, conn, client)
+			s.serveConn(ctx, conn, client, l.addr.Addr())
 		})
 	}
 }
@@ -432,7 +442,7 @@ func (l *listener) pause() {
 }
 
 // serveConn answers in the order of the questions, until the client is idle for too long or has asked enough.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn, client netip.Addr) {
+func (s *Server) serveConn(ctx context.Context, conn net.Conn, client, at netip.Addr) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	for range maxConnQueries {
@@ -442,7 +452,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, client netip.Addr
 			return
 		}
 		s.queries.Add(1)
-		q, reply := s.handle(client, packet, true)
+		q, reply := s.handle(client, at, packet, true)
 		if q != nil {
 			reply = s.relayWithin(ctx, client, q, packet)
 		}

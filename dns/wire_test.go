@@ -68,7 +68,7 @@ func handler() *Server {
 }
 
 func (s *Server) reply(packet []byte) []byte {
-	_, reply := s.handle(ip(container), packet, false)
+	_, reply := s.handle(ip(container), netip.Addr{}, packet, false)
 	return reply
 }
 
@@ -144,7 +144,7 @@ func TestFlagsAndQuestionOfAReply(t *testing.T) { // 12, 50
 
 func TestTheHostIsNotOfferedRecursion(t *testing.T) { // 58
 	t.Parallel()
-	_, got := handler().handle(ip("127.0.0.1"), ask4("example.test", TypeA), false)
+	_, got := handler().handle(ip("127.0.0.1"), netip.Addr{}, ask4("example.test", TypeA), false)
 	if rcodeOf(got) != Refused || got[3]&0x80 != 0 {
 		t.Errorf("reply flags %x, want REFUSED without RA", got[2:4])
 	}
@@ -206,7 +206,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		{"45 SRV, no EDNS", srv, false, 512, 10, 59, true, false, false},
 		{"45 SRV over TCP", srv, true, 65535, 60, 60, false, true, false},
 	} {
-		_, got := s.handle(ip("127.0.0.1"), c.ask, c.tcp)
+		_, got := s.handle(ip("127.0.0.1"), netip.Addr{}, c.ask, c.tcp)
 		answers, extra := count(got, 1), count(got, 3)
 		if len(got) > c.limit || answers < c.least || answers > c.most || truncated(got) != c.truncated {
 			t.Errorf("%s: %d bytes, %d answers, TC %v", c.what, len(got), answers, truncated(got))
@@ -225,7 +225,7 @@ func TestGlueGoesBeforeTheAnswerIsCut(t *testing.T) { // 45
 	}
 	s := NewServer(Config{})
 	s.Publish(Build(Zone{Sets: []Set{set}}))
-	_, got := s.handle(ip("127.0.0.1"), ask4("_http._tcp.web.svc", TypeSRV), false)
+	_, got := s.handle(ip("127.0.0.1"), netip.Addr{}, ask4("_http._tcp.web.svc", TypeSRV), false)
 	if count(got, 1) != 11 || count(got, 3) != 0 || truncated(got) {
 		t.Errorf("%d answers, %d glue, TC %v, want 11, 0, false", count(got, 1), count(got, 3), truncated(got))
 	}
@@ -259,7 +259,7 @@ func TestTheOrderTurns(t *testing.T) { // 4, 42
 	s, query = crowd(), ask4("web.svc", TypeA)
 	seen := map[byte]bool{}
 	for range 200 {
-		_, reply := s.handle(ip("127.0.0.1"), query, false)
+		_, reply := s.handle(ip("127.0.0.1"), netip.Addr{}, query, false)
 		for _, b := range lastBytes(reply, query) {
 			seen[b] = true
 		}
@@ -273,7 +273,7 @@ func TestNothingIsKnownBeforeTheFirstSnapshot(t *testing.T) { // 64
 	t.Parallel()
 	s := NewServer(Config{})
 	for _, name := range []string{"web-0.svc", "web", "web-0.web", "web." + long, "10.0.87.10.in-addr.arpa", "example.test"} {
-		foreign, reply := s.handle(ip(container), ask4(name, TypeA), false)
+		foreign, reply := s.handle(ip(container), netip.Addr{}, ask4(name, TypeA), false)
 		if foreign != nil || rcodeOf(reply) != ServFail {
 			t.Errorf("%s: forward %v, reply %x, want SERVFAIL", name, foreign != nil, reply)
 		}
@@ -305,7 +305,7 @@ func TestWhoIsForwardedFor(t *testing.T) {
 		{"57 the gateway", "10.87.0.1", "example.test", on, false},
 		{"our domain, that the snapshot forgot", container, "a.corp.test", elsewhere, false},
 	} {
-		foreign, _ := c.server.handle(ip(c.client), ask4(c.name, TypeA), false)
+		foreign, _ := c.server.handle(ip(c.client), netip.Addr{}, ask4(c.name, TypeA), false)
 		if got := foreign != nil; got != c.want {
 			t.Errorf("%s: forwarded = %v, want %v", c.what, got, c.want)
 		}
@@ -331,7 +331,7 @@ func FuzzHandle(f *testing.F) {
 	s := handler()
 	s.cfg.Log = func(msg string, kv ...any) { panic(fmt.Sprint(msg, kv)) }
 	f.Fuzz(func(t *testing.T, packet []byte, tcp bool) {
-		foreign, reply := s.handle(ip(container), packet, tcp)
+		foreign, reply := s.handle(ip(container), netip.Addr{}, packet, tcp)
 		if foreign != nil {
 			reply = foreign.fail(ServFail, edeNoReachableAuthority)
 		}
@@ -358,6 +358,21 @@ func BenchmarkHandle(b *testing.B) {
 	s, query, client := handler(), ask4("web-0.svc", TypeA), ip(container)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.handle(client, query, false)
+		s.handle(client, netip.Addr{}, query, false)
+	}
+}
+
+// A process of the host that asks at the gateway of a namespace sees that namespace, whatever became of its source address.
+func TestTheHostSeesTheNamespaceWhoseGatewayItAsks(t *testing.T) {
+	t.Parallel()
+	s := NewServer(Config{ForwardOff: true})
+	s.Publish(Build(fixture()))
+	query := ask4("web-0.svc", TypeA)
+	for gateway, client := range map[string]string{"10.87.0.1": container, "10.87.8.1": stranger} {
+		_, want := s.handle(ip(client), netip.Addr{}, query, false)
+		_, got := s.handle(ip("127.0.0.1"), ip(gateway), query, false)
+		if !bytes.Equal(got, want) || rcodeOf(want) != NoError {
+			t.Errorf("at %s: %x, want %x", gateway, got, want)
+		}
 	}
 }

@@ -146,7 +146,7 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 			ready = false
 		case exists:
 		case record.Used:
-			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, s.name), Since: w.Now})
+			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, w.typed(s.name)), Since: w.Now})
 			ready = false
 		default:
 			p.act(Action{Op: CreateVolume, Ordinal: s.ordinal, Member: s.name, Target: s.target, Volume: v.Name, Why: "needed by " + s.name})
@@ -159,6 +159,14 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 // VolumeLost is the sentence for a volume that held data and is gone.
 func VolumeLost(volume, member string) string {
 	return fmt.Sprintf("VolumeLost: volume %s held data and is gone; bring it back under that name, or give %s up to start empty: stsd replace %s --fresh-volume", volume, member, member)
+}
+
+// typed is a member as a command line takes it.
+func (w *World) typed(member string) string {
+	if w.Set.Namespace == jobspecs.DefaultNamespace {
+		return member
+	}
+	return w.Set.Namespace + "/" + member
 }
 
 // refresh hands a newer rendering to a pod that stays, for its next start.

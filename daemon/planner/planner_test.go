@@ -187,6 +187,7 @@ func TestNext(t *testing.T) {
 		{"a moved start makes the new members first (timeline 11)", world(start(2), running("web-0", "web-1", "web-2")), "create web-3 (missing)"},
 		{"and keeps the old ones while one is missing", world(start(2), running("web-0", "web-1", "web-2"), unready(3, "r1")), ""},
 		{"then removes the old ones from the top", world(start(2), running("web-0", "web-1", "web-2", "web-3", "web-4")), "stop web-1 (scaled down)"},
+		{"a moved set whose new members wait for a broken one repairs it", world(update("r2"), start(1), running("web-0"), unready(1, "r1")), "stop web-1 (outdated and not available)"},
 		{"scaling comes before updating", world(replicas(2), update("r2"), all), "stop web-2 (scaled down)"},
 
 		// Update.
@@ -235,6 +236,29 @@ func TestNext(t *testing.T) {
 				t.Errorf("plan = %q\nwant   %q\nwaiting %v", got, c.want, Next(c.world).Waiting)
 			}
 		})
+	}
+}
+
+func TestWhichRevisionAMemberIsMadeOf(t *testing.T) {
+	lost := running("web-0", "web-1")
+	for _, c := range []struct {
+		name  string
+		world World
+		want  string
+	}{
+		{"a new one: the wanted one", world(update("r2"), lost), "r2"},
+		{"on first start: the wanted one", world(neverComplete, update("r2"), lost, member(2, Member{Revision: "r1"})), "r2"},
+		{"below the partition: the current one", world(update("r2"), partition(3), lost), "r1"},
+		{"below the partition, whatever it was before", world(update("r2"), partition(3), lost, member(2, Member{Revision: "r2"})), "r1"},
+		{"a lost one: what it was", world(update("r2"), lost, once("r1", 2)), "r1"},
+		{"a lost one of an older update: the wanted one", world(update("r3"), lost, once("r2", 2)), "r3"},
+		{"a new one under a pause: the current one", world(update("r2"), paused, lost), "r1"},
+		{"stopped for the update: the wanted one", world(update("r2"), lost, member(2, Member{Revision: "r2", Once: "r1"})), "r2"},
+	} {
+		p := Next(c.world)
+		if len(p.Actions) != 1 || p.Actions[0].Op != Create || p.Actions[0].Target != c.want {
+			t.Errorf("%s: %s of %v, want a creation of %s", c.name, p, p.Actions, c.want)
+		}
 	}
 }
 

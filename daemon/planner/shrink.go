@@ -2,14 +2,16 @@ package planner
 
 // shrink ends members that the set no longer has, from the top, whatever their
 // health: one at a time in an ordered set, each gone before the next. It
-// reports whether any are left.
+// reports whether any are on their way.
 //
 // Members below a start_ordinal that moved up stay until their successors
-// exist, so that moving a set does not take it down first.
+// exist, so that moving a set does not take it down first. Meanwhile updates go
+// on: the successor may wait for a broken member that one has to replace.
 func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
 	for _, s := range condemned {
 		if s.gone() {
 			p.act(Action{Op: Remove, Ordinal: s.ordinal, Member: s.name, Why: w.whyCondemned()})
+			busy = true
 		}
 	}
 	for _, s := range condemned {
@@ -20,6 +22,7 @@ func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
 			continue
 		}
 		if s.stopping() {
+			busy = true
 			p.wait(Wait{Member: s.name, On: s.name, For: w.describe(s), Since: w.sinceOf(s)})
 			if ordered(w) {
 				break
@@ -31,11 +34,12 @@ func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
 			break
 		}
 		p.act(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Why: w.whyCondemned()})
+		busy = true
 		if ordered(w) {
 			break
 		}
 	}
-	return len(condemned) > 0
+	return busy
 }
 
 func (w *World) whyCondemned() string {

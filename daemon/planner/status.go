@@ -231,7 +231,7 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 	default:
 		out = append(out, cond(jobspecs.CondStalled, false, "", ""))
 	}
-	out = append(out, cond(jobspecs.CondPaused, w.Paused, pick(w.Paused, "ByUser", ""), pick(w.Paused, "stsd rollout resume "+w.Set.Name, "")))
+	out = append(out, cond(jobspecs.CondPaused, w.Paused, pick(w.Paused, "ByUser", ""), pick(w.Paused, "stsd rollout resume "+w.typed(w.Set.Name), "")))
 	if degraded != nil && w.Deleting == nil {
 		out = append(out, cond(jobspecs.CondDegraded, true, "MemberUnavailable", degraded.name+": "+w.describe(degraded)))
 	} else {
@@ -258,7 +258,7 @@ func (w *World) lost(wanted []*slot) string {
 		}
 		for _, v := range w.Specs[Target{s.ordinal, s.target}].Spec.Volumes {
 			if _, exists := w.Volumes[v.Name]; !exists && w.Records[v.Name].Used && !w.Records[v.Name].Deleting {
-				return VolumeLost(v.Name, s.name)
+				return VolumeLost(v.Name, w.typed(s.name))
 			}
 		}
 	}
