@@ -56,6 +56,7 @@ type specs struct {
 	sets   []jobspecs.Spec
 	found  []jobspecs.Diagnostic
 	used   []string // keys of --image that some container has
+	unset  []string // variables without a value here; the daemon may have one
 }
 
 // folderOf is one scope before it is read: its sources, and where its file()
@@ -114,6 +115,11 @@ func (s *specs) read(f folderOf, vars []string, varFiles []jobspecs.Source, opt 
 	s.scopes = append(s.scopes, client.Scope{Sources: f.sources, Inputs: file.Inputs})
 	s.sets = append(s.sets, file.Specs...)
 	s.used = append(s.used, file.Replaced...)
+	for _, v := range file.Vars {
+		if !v.Given && !v.HasDefault {
+			s.unset = append(s.unset, v.Name)
+		}
+	}
 }
 
 // outside are the sets that say another namespace than -n.

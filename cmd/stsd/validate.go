@@ -27,6 +27,12 @@ func (a *app) validate(f *specFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range s.unset {
+		s.found = append(s.found, jobspecs.Diagnostic{
+			Severity: "warning", Summary: fmt.Sprintf("variable %q has no value", name),
+			Detail: fmt.Sprintf("An apply of a new set needs -var %s=…; a set that is stored keeps the value it has.", name),
+		})
+	}
 	err = a.show(view{doc: orEmpty(s.found), table: func(w io.Writer) {
 		a.diagnose(s.found)
 		if !hcl.HasErrors(s.found) {
