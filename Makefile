@@ -10,7 +10,7 @@ RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/..
 VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build images bench fuzz mutate clean
+.PHONY: help demo test build images bench fuzz sim mutate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ bench: ## figures side by side with raw Docker
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	test/scripts/fuzz.sh $(FUZZTIME)
+
+HISTORIES ?= 2000
+sim: ## many random histories with faults on the simulator (HISTORIES=2000)
+	STSD_SIM_HISTORIES=$(HISTORIES) go test ./test -run TestHistories -timeout 0 -v
 
 mutate: ## break each rule on purpose and see a test fail (some minutes)
 	test/scripts/mutate.sh
