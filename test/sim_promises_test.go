@@ -128,7 +128,7 @@ func (w *witness) judgeCreate(t *turn, i *intent, d deed, say func(int, string, 
 	}
 	past := w.past[t.set]
 	recovers := past.once[d.ordinal][d.revision]
-	if d.revision != i.update && d.ordinal >= i.partition() && !i.paused && past.last[d.ordinal] != d.revision {
+	if d.revision != i.update && d.ordinal >= i.partition() && !i.paused && past.last[d.ordinal] != d.revision && !past.meant[d.ordinal][d.revision] {
 		say(3, "%d is made of %s, an old revision that it did not have", d.ordinal, d.revision)
 	}
 	if !i.orderly() {
@@ -239,15 +239,19 @@ func judgeOrder(t *turn, i *intent, stops map[int]bool, say func(int, string, ..
 func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)) {
 	made, stopped := map[int]bool{}, false
 	for _, d := range t.deeds {
-		switch d.verb {
-		case "create", "create volume":
-			made[d.ordinal] = true
-		case "stop":
+		_, there := t.pods[d.ordinal]
+		switch {
+		case d.verb == "stop":
 			stopped = true
+		case !there && strings.HasPrefix(d.verb, "create"):
+			made[d.ordinal] = true
 		}
 	}
 	if !stopped || i.gone || i.deleting {
 		return
+	}
+	if len(made) > 0 {
+		say(4, "members are stopped while others are only being made")
 	}
 	for o := i.start; o < i.start+i.replicas; o++ {
 		p, ok := t.pods[o]
@@ -260,11 +264,12 @@ func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)
 	}
 }
 
-// provided tells whether nothing is wrong with the member's volumes.
+// provided tells whether the member's volumes are there and nothing is wrong with
+// them.
 func (w *witness) provided(t *turn, i *intent, ordinal int) bool {
 	for _, c := range i.spec.claims() {
 		name := jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, ordinal)
-		if w.lost(name) || w.doomed[name] || w.foreign["volume "+name] != "" {
+		if _, here := w.rig.world.Disk(name); !here || w.doomed[name] || w.foreign["volume "+name] != "" {
 			return false
 		}
 	}
@@ -421,7 +426,7 @@ func (w *witness) lookAtStatus(i *intent, s jobspecs.Status) {
 }
 
 func kindOfWait(text string) string {
-	for _, k := range []string{"recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready", "Pulling", "Failed", "Backoff", "Starting", "Stopping", "not ready", "Pending"} {
+	for _, k := range []string{"recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready", "Pulling", "Failed", "Backoff", "Starting", "Stopping", "Stopped", "not ready", "Pending"} {
 		if strings.Contains(text, k) {
 			return k
 		}

@@ -125,7 +125,7 @@ func (r *rig) until(d time.Duration, done func() bool) bool {
 // settle waits until nothing happens any more at this moment, and looks.
 func (r *rig) settle() {
 	synctest.Wait()
-	if died := r.life.died(); !died.IsZero() && time.Since(died) >= r.down {
+	if died := r.life.died(); !died.IsZero() && time.Since(died) >= r.down && !r.witness.restless() {
 		r.revive()
 		synctest.Wait()
 	}

@@ -31,7 +31,7 @@ import (
 //	crash [down=DURATION]            kill -9 of the daemon
 //	crash-at N [when=before|after] [down=DURATION]     at its N-th write from now
 //	stop [down=DURATION]             of the daemon, in order
-//	foreign container|volume NAME [stsd=ID]     somebody else's
+//	foreign container|volume NAME [stsd=ID]     somebody else's, or another stsd's of a set of the same name
 type story []string
 
 // do is one line of a story.
@@ -186,8 +186,12 @@ func (r *rig) end(verb, n string, after bool) {
 // intrude puts somebody else's object where one of ours may want to be.
 func (r *rig) intrude(kind, name, stsd string) {
 	labels := map[string]string{}
-	if stsd != "" {
-		labels[jobspecs.LabelDaemon] = stsd
+	if stsd != "" { // another one has a set of the same name
+		set, ordinal, _ := jobspecs.ParseMember(strings.TrimPrefix(name, "data-"))
+		labels = map[string]string{
+			jobspecs.LabelDaemon: stsd, jobspecs.LabelNamespace: jobspecs.DefaultNamespace, jobspecs.LabelSet: set,
+			jobspecs.LabelOrdinal: strconv.Itoa(ordinal), jobspecs.LabelRevision: set + "-other", jobspecs.LabelClaim: "data",
+		}
 	}
 	what := kind + " " + name
 	switch kind {

@@ -34,7 +34,7 @@ func tell(t *testing.T, dir string, lines story) (broken, log []string, reached 
 // Histories are random, and the same every time: STSD_SIM_SEED is the first
 // one's seed, STSD_SIM_HISTORIES how many there are.
 func TestHistories(t *testing.T) {
-	n, first := setting("STSD_SIM_HISTORIES", 120), setting("STSD_SIM_SEED", 1)
+	n, first := setting("STSD_SIM_HISTORIES", 150), setting("STSD_SIM_SEED", 1)
 	if testing.Short() {
 		n = min(n, 12)
 	}

@@ -39,7 +39,8 @@ func (l *life) engine(id string, h daemon.Hooks) (daemon.Parts, error) {
 	}, nil
 }
 
-// desk is between a loop and the engine: what the loop saw, and what it asked for.
+// desk is between a loop and the engine: what the loop saw, and what it asked for,
+// though it may be killed before all of it is heard.
 type desk struct {
 	sim.Engine
 	life *life
@@ -57,26 +58,20 @@ func (d desk) List(ctx context.Context, set jobspecs.Key) (list []runtime.Pod, e
 }
 
 func (d desk) Create(ctx context.Context, spec jobspecs.PodSpec) error {
-	return d.life.read(func() error {
-		d.life.rig.witness.asked(spec.Set, deed{verb: "create", ordinal: spec.Ordinal, revision: spec.Revision})
-		return d.Engine.Create(ctx, spec)
-	})
+	d.life.rig.witness.asked(spec.Set, deed{verb: "create", ordinal: spec.Ordinal, revision: spec.Revision})
+	return d.life.read(func() error { return d.Engine.Create(ctx, spec) })
 }
 
 func (d desk) Stop(ctx context.Context, name runtime.PodName, grace time.Duration) error {
-	return d.life.read(func() error {
-		set, ordinal, _ := jobspecs.ParseMember(name.Name)
-		d.life.rig.witness.asked(keyOf(set), deed{verb: "stop", ordinal: ordinal})
-		return d.Engine.Stop(ctx, name, grace)
-	})
+	set, ordinal, _ := jobspecs.ParseMember(name.Name)
+	d.life.rig.witness.asked(keyOf(set), deed{verb: "stop", ordinal: ordinal})
+	return d.life.read(func() error { return d.Engine.Stop(ctx, name, grace) })
 }
 
 func (d desk) Remove(ctx context.Context, name runtime.PodName, keep bool) error {
-	return d.life.read(func() error {
-		set, ordinal, _ := jobspecs.ParseMember(name.Name)
-		d.life.rig.witness.asked(keyOf(set), deed{verb: "remove", ordinal: ordinal})
-		return d.Engine.Remove(ctx, name, keep)
-	})
+	set, ordinal, _ := jobspecs.ParseMember(name.Name)
+	d.life.rig.witness.asked(keyOf(set), deed{verb: "remove", ordinal: ordinal})
+	return d.life.read(func() error { return d.Engine.Remove(ctx, name, keep) })
 }
 
 // shelf is between a loop and the volumes.

@@ -24,6 +24,7 @@ type witness struct {
 	intents    map[string][]intent         // of a set, oldest first
 	turns      map[string]*turn            // of a set: the one under way
 	disks      map[string][]volumes.Volume // of a set: as the loop saw them last
+	spins      bool                        // a loop turned without end and was killed: it stays dead
 	asking     bool                        // a user's call is under way: intents may be stored and not yet known here
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
@@ -88,7 +89,9 @@ func (d deed) String() string {
 // ordinals is what happened to the members of a set so far.
 type ordinals struct {
 	once map[int]map[string]bool // revisions with which it was available
-	last map[int]string          // the revision it was seen with, or made with, last
+	last map[int]string          // the revision it was seen with last
+	// meant are the revisions that it was stopped for, and may be made of in its turn.
+	meant map[int]map[string]bool
 }
 
 func newWitness(r *rig) *witness {
@@ -113,6 +116,12 @@ func (w *witness) say(format string, args ...any) {
 	}
 }
 
+func (w *witness) restless() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spins
+}
+
 // What the user wants.
 
 // applied notes a spec that was stored. Overrides live on when it says what the
@@ -130,7 +139,7 @@ func (w *witness) applied(s setSpec, res client.Result) {
 		}
 	}
 	if w.past[s.set] == nil {
-		w.past[s.set] = &ordinals{once: map[int]map[string]bool{}, last: map[int]string{}}
+		w.past[s.set] = &ordinals{once: map[int]map[string]bool{}, last: map[int]string{}, meant: map[int]map[string]bool{}}
 	}
 	w.intents[s.set] = append(w.intents[s.set], next)
 }
@@ -204,8 +213,9 @@ func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error)
 	if !w.busy[key.Name].Equal(time.Now()) {
 		w.busy[key.Name], w.count[key.Name] = time.Now(), 0
 	}
-	if w.count[key.Name]++; w.count[key.Name] > 1000 {
+	if w.count[key.Name]++; w.count[key.Name] > 500 && !w.spins {
 		w.say("promise 8: the loop of %s looks again and again and no time passes", key.Name)
+		w.spins = true
 		go l.die()
 	}
 	if err != nil {
@@ -275,6 +285,14 @@ func (w *witness) learn(t *turn, whole bool) {
 				p.once[o] = map[string]bool{}
 			}
 			p.once[o][pod.Revision] = true
+		}
+	}
+	for _, d := range t.deeds {
+		for _, i := range w.inForce(t.set, t.at) {
+			if p.meant[d.ordinal] == nil {
+				p.meant[d.ordinal] = map[string]bool{}
+			}
+			p.meant[d.ordinal][i.update] = true
 		}
 	}
 	for name, serial := range t.data {
