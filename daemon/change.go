@@ -162,9 +162,7 @@ func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) 
 			again.Number = all[len(all)-1].Number + 1
 			c.equal = all[i].Number
 			c.intent.Revision, c.intent.Replaces = &again, all[i].Number
-			if cause != "" {
-				again.Cause = cause
-			}
+			again.Cause = cause
 		}
 		c.intent.Record.Update = c.name
 		return

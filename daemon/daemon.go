@@ -153,6 +153,10 @@ func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Co
 			}
 		})
 	}
+	hints, err := d.parts.Engine.Watch(ctx) // before anything can happen: a hint that is lost is a loop that sleeps
+	if err != nil {
+		return err
+	}
 	if err := d.startLoops(ctx); err != nil {
 		return err
 	}
@@ -160,7 +164,7 @@ func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Co
 		start("dns", d.names.run)
 	}
 	start("engine", d.parts.Run)
-	start("watch", d.watch)
+	start("watch", func(ctx context.Context) error { return d.watch(ctx, hints) })
 	start("events", d.events.run)
 	if serve != nil {
 		start("api", serve)
@@ -246,11 +250,7 @@ func (d *Daemon) loop(key jobspecs.Key) *loop {
 }
 
 // watch turns the engine's hints into kicks of the loops that exist.
-func (d *Daemon) watch(ctx context.Context) error {
-	hints, err := d.parts.Engine.Watch(ctx)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) watch(ctx context.Context, hints <-chan jobspecs.Key) error {
 	for key := range hints {
 		d.hint(key)
 	}

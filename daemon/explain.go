@@ -15,7 +15,7 @@ import (
 func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) jobspecs.Explanation {
 	e := jobspecs.Explanation{Namespace: m.Namespace, Member: m.Name, State: sentenceOf(m), Because: []string{}, Next: []string{}}
 	seen := map[string]bool{}
-	for at := m; at != nil && !seen[at.Name]; {
+	for at := m; !m.Available && at != nil && !seen[at.Name]; { // what keeps others does not keep an available one
 		seen[at.Name] = true
 		wait := waitOf(plan, at.Name)
 		switch {

@@ -200,11 +200,8 @@ func (n *names) listen() {
 		return
 	}
 	addrs := append([]netip.AddrPort(nil), n.d.cfg.DNSListen...)
-	at := map[netip.Addr]string{}
-	for ns, p := range n.nets {
-		gateway := p.Masked().Addr().Next()
-		at[gateway] = ns
-		addrs = append(addrs, netip.AddrPortFrom(gateway, dnsPort))
+	for _, p := range n.nets {
+		addrs = append(addrs, netip.AddrPortFrom(p.Masked().Addr().Next(), dnsPort))
 	}
 	n.mu.Unlock()
 	n.server.SetListeners(addrs)

@@ -101,9 +101,6 @@ func (l *loop) tellBlind(err error) {
 	setCondition(&status, jobspecs.CondAvailable, false, runtime.ReasonUnreachable, err.Error())
 	setCondition(&status, jobspecs.CondProgressing, true, runtime.ReasonUnreachable, err.Error())
 	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: time.Now()}
-	if old := l.seen.get(); old != nil && old.status.Waiting != nil && old.status.Waiting.For == err.Error() {
-		status.Waiting.Since = old.status.Waiting.Since
-	}
 	l.publish(status, planner.Plan{})
 }
 
@@ -132,6 +129,10 @@ func addCondition(s *jobspecs.Status, kind, reason, message string) {
 func (l *loop) publish(status jobspecs.Status, plan planner.Plan) {
 	old := l.seen.get()
 	now := time.Now()
+	if old != nil && status.Waiting != nil && old.status.Waiting != nil &&
+		old.status.Waiting.Member == status.Waiting.Member && old.status.Waiting.For == status.Waiting.For {
+		status.Waiting.Since = old.status.Waiting.Since
+	}
 	for i := range status.Conditions {
 		status.Conditions[i].Since = now
 		if old == nil {

@@ -42,7 +42,8 @@ func (r *rig) tells(lines ...string) {
 func (r *rig) rest(t *testing.T, within time.Duration) {
 	t.Helper()
 	if !r.until(within, func() bool { return len(r.unsettled()) == 0 }) {
-		t.Fatalf("after %s: %s\n\n%s", within, strings.Join(r.unsettled(), "; "), strings.Join(r.log, "\n"))
+		s, _ := r.status("web")
+		t.Fatalf("after %s: %s\n\nhost: %s\nstatus: %+v\n\n%s", within, strings.Join(r.unsettled(), "; "), r.world, s, strings.Join(r.log, "\n"))
 	}
 }
 
@@ -163,6 +164,18 @@ func TestAllContainersStoppedThenTheDaemonStarted(t *testing.T) {
 				t.Errorf("volume %s is another one", d.Name)
 			}
 		}
+	})
+}
+
+func TestNoHintIsLostWhenTheDaemonStarts(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(t *testing.T, r *rig) {
+		r.do("apply web")
+		r.rest(t, time.Minute)
+		r.late = time.Second
+		r.tells("crash", "delete web")
+		r.rest(t, 20*time.Second)
+		r.want(t, "data-web-0, data-web-1, data-web-2")
 	})
 }
 

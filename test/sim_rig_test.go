@@ -31,6 +31,8 @@ type rig struct {
 	lives int
 	down  time.Duration // how long it stays dead after a crash
 
+	late time.Duration // how long the daemon takes to subscribe to the engine
+
 	restless time.Time // faults, latency or an engine out of reach until then
 	log      []string  // the story so far, with what came of each step
 }

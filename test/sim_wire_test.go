@@ -57,6 +57,11 @@ func (d desk) List(ctx context.Context, set jobspecs.Key) (list []runtime.Pod, e
 	return list, err
 }
 
+func (d desk) Watch(ctx context.Context) (<-chan jobspecs.Key, error) {
+	time.Sleep(d.life.rig.late)
+	return d.Engine.Watch(ctx)
+}
+
 func (d desk) Create(ctx context.Context, spec jobspecs.PodSpec) error {
 	d.life.rig.witness.asked(spec.Set, deed{verb: "create", ordinal: spec.Ordinal, revision: spec.Revision})
 	return d.life.read(func() error { return d.Engine.Create(ctx, spec) })

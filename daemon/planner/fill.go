@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -145,7 +144,7 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 			p.wait(Wait{Member: s.name, For: "volume " + v.Name + " is being deleted first", Since: w.Now})
 			ready = false
 		case exists:
-		case record.Used:
+		case w.isLost(v.Name):
 			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, w.typed(s.name)), Since: w.Now})
 			ready = false
 		default:
@@ -193,9 +192,4 @@ func ended(p *runtime.Pod) string {
 		return "stopped"
 	}
 	return p.Reason
-}
-
-// sortActions gives a plan one order: by verb as listed, then by ordinal.
-func sortActions(actions []Action) {
-	sort.SliceStable(actions, func(i, j int) bool { return actions[i].Ordinal < actions[j].Ordinal })
 }

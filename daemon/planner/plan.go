@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -23,8 +25,19 @@ func Next(w World) Plan {
 	}
 	w.reclaim(&p)
 	w.facts(&p, wanted, condemned)
-	sortActions(p.Actions)
+	p.settle()
 	return p
+}
+
+// settle drops what the plan makes pointless (a new rendering for a pod that is
+// stopped) and gives the actions one order, by ordinal.
+func (p *Plan) settle() {
+	stopped := map[int]bool{}
+	for _, a := range p.Actions {
+		stopped[a.Ordinal] = stopped[a.Ordinal] || a.Op == Stop
+	}
+	p.Actions = slices.DeleteFunc(p.Actions, func(a Action) bool { return a.Op == Refresh && stopped[a.Ordinal] })
+	sort.SliceStable(p.Actions, func(i, j int) bool { return p.Actions[i].Ordinal < p.Actions[j].Ordinal })
 }
 
 // facts says what the plan tells beside its actions.
@@ -119,6 +132,9 @@ func Classify(w World) []Verdict {
 		switch {
 		case s.missing():
 			v.Op, v.Why = jobspecs.OpCreate, w.whyMissing(s)
+			if lost := w.lostVolume(s); lost != "" {
+				v.Why = "held back: volume " + lost + " held data and is gone"
+			}
 			made = append(made, v)
 		case s.gone():
 			v.Op, v.Why = jobspecs.OpCreate, "ended: "+ended(s.pod)
@@ -164,7 +180,7 @@ func Steps(w World) []jobspecs.Step {
 	var out []jobspecs.Step
 	for _, v := range Classify(w) {
 		if v.Op == jobspecs.OpCreate {
-			out = append(out, w.volumeSteps(v)...)
+			out = append(out, w.volumeSteps(v, next)...)
 		}
 		out = append(out, jobspecs.Step{Op: v.Op, Member: v.Member, Why: v.Why, Now: next.touches(v.Member)})
 		out = append(out, doomed[v.Member]...)
@@ -185,17 +201,28 @@ func (p *Plan) touches(member string) bool {
 	return false
 }
 
-// volumeSteps are the volumes that a member to be made needs.
-func (w *World) volumeSteps(v Verdict) []jobspecs.Step {
+// volumeSteps are the volumes that a member to be made needs. One that is lost
+// gives no step: it is not made anew.
+func (w *World) volumeSteps(v Verdict, next Plan) []jobspecs.Step {
 	var out []jobspecs.Step
 	for _, spec := range w.Specs[Target{v.Ordinal, w.target(v.Ordinal)}].Spec.Volumes {
 		step := jobspecs.Step{Op: jobspecs.OpCreateVolume, Member: v.Member, Volume: spec.Name, Why: "needed by " + v.Member}
 		if _, exists := w.Volumes[spec.Name]; exists {
 			step.Op, step.Why = jobspecs.OpKeepVolume, "bound again"
 		}
-		out = append(out, step)
+		step.Now = slices.ContainsFunc(next.Actions, func(a Action) bool { return a.Op == CreateVolume && a.Volume == spec.Name })
+		if !w.isLost(spec.Name) {
+			out = append(out, step)
+		}
 	}
 	return out
+}
+
+// isLost tells whether a volume held data and is gone.
+func (w *World) isLost(name string) bool {
+	_, exists := w.Volumes[name]
+	r := w.Records[name]
+	return !exists && r.Used && !r.Deleting
 }
 
 // reclaimSteps are the volumes, by member, that will go once their pods are gone:

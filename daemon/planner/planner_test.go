@@ -271,6 +271,22 @@ func TestNextSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
+func TestAPlanDoesNotMakeALostVolumeAnew(t *testing.T) {
+	w := world(claims("retain", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, true, false), once("r1", 2))
+	for _, s := range Steps(w) {
+		if s.Volume != "" || s.Member == "web-2" && !strings.Contains(s.Why, "data-web-2 held data and is gone") {
+			t.Errorf("step %+v", s)
+		}
+	}
+}
+
+func TestAPodThatIsStoppedIsNotRefreshed(t *testing.T) {
+	w := world(update("r2"), running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Rendering = "old" }))
+	if got, want := Next(w).String(), "stop web-2 (outdated)"; got != want {
+		t.Errorf("plan = %q, want %q", got, want)
+	}
+}
+
 func TestAnOrderedSetThatMayNeedItsPeersSaysSo(t *testing.T) {
 	stuck := world(neverComplete, pod(0, "r1", func(p *runtime.Pod) { p.Ready, p.StartedAt = false, now.Add(-patience) }))
 	if got := Next(stuck).Waiting[0]; !got.NeedsPeers || !strings.Contains(got.For, `pod_management = "parallel"`) {
@@ -314,7 +330,7 @@ func TestClassifyListsStepsInTheOrderTheyHappen(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s now=%v", s.Op, s.Member, s.Volume, s.Now)))
 	}
 	want := []string{
-		"create-volume web-2 data-web-2 now=false", "create web-2  now=true",
+		"create-volume web-2 data-web-2 now=true", "create web-2  now=true",
 		"create-volume web-3 data-web-3 now=false", "create web-3  now=false",
 		"stop web-5  now=false", "delete-volume web-5 data-web-5 now=false",
 		"replace web-1  now=false", "replace web-0  now=false",

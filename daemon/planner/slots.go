@@ -98,7 +98,7 @@ func (w *World) Needed() []Target {
 		switch {
 		case s.missing() || s.gone() && s.wanted:
 			out = append(out, Target{s.ordinal, s.target})
-		case s.wanted:
+		case !s.gone():
 			out = append(out, Target{s.ordinal, s.pod.Revision})
 		}
 	}

@@ -86,6 +86,7 @@ func (w *World) count(s *jobspecs.Status, slot *slot, m jobspecs.Member) {
 // Reasons of a member without a pod.
 const (
 	ReasonNotCreated   = "NotCreated"
+	ReasonVolumeLost   = "VolumeLost"   // its volume held data and is gone
 	ReasonMayNeedPeers = "MayNeedPeers" // it waits for one that may be waiting for it
 )
 
@@ -101,6 +102,9 @@ func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
 		m.Message = m.Waiting
 		if wait.NeedsPeers {
 			m.Reason = ReasonMayNeedPeers
+		}
+		if w.lostVolume(s) != "" {
+			m.Reason = ReasonVolumeLost
 		}
 	}
 	spec := w.Specs[Target{s.ordinal, s.target}].Spec
@@ -173,7 +177,7 @@ func (w *World) volumeStatus(wanted []*slot) []jobspecs.VolumeStatus {
 		out = append(out, jobspecs.VolumeStatus{Name: name, Claim: v.Claim, Ordinal: v.Ordinal, State: state, Driver: v.Driver})
 	}
 	for name, r := range w.Records {
-		if _, exists := w.Volumes[name]; !exists && r.Used && !r.Deleting {
+		if w.isLost(name) {
 			out = append(out, jobspecs.VolumeStatus{Name: name, Claim: r.Claim, Ordinal: r.Ordinal, State: "lost"})
 		}
 	}
@@ -225,7 +229,7 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 	}
 	switch {
 	case lost != "":
-		out = append(out, cond(jobspecs.CondStalled, true, "VolumeLost", lost))
+		out = append(out, cond(jobspecs.CondStalled, true, ReasonVolumeLost, lost))
 	case stalled != nil:
 		out = append(out, cond(jobspecs.CondStalled, true, stalled.pod.Reason, stalled.name+": "+stalled.pod.Message))
 	default:
@@ -250,16 +254,24 @@ func (w *World) behind(wanted []*slot) bool {
 	return false
 }
 
-// lost names the first volume that holds a member back.
+// lost is the sentence about the first volume that holds a member back.
 func (w *World) lost(wanted []*slot) string {
 	for _, s := range wanted {
-		if !s.missing() {
-			continue
+		if name := w.lostVolume(s); name != "" {
+			return VolumeLost(name, w.typed(s.name))
 		}
-		for _, v := range w.Specs[Target{s.ordinal, s.target}].Spec.Volumes {
-			if _, exists := w.Volumes[v.Name]; !exists && w.Records[v.Name].Used && !w.Records[v.Name].Deleting {
-				return VolumeLost(v.Name, w.typed(s.name))
-			}
+	}
+	return ""
+}
+
+// lostVolume names the volume that holds a missing member back; "" there is none.
+func (w *World) lostVolume(s *slot) string {
+	if !s.missing() {
+		return ""
+	}
+	for _, v := range w.Specs[Target{s.ordinal, s.target}].Spec.Volumes {
+		if w.isLost(v.Name) {
+			return v.Name
 		}
 	}
 	return ""

@@ -1,9 +1,9 @@
 // Package planner decides what a set needs next. It is pure: a World goes in, a
 // Plan comes out; no I/O, clock, randomness or logging happens here.
 //
-// Classify says of every slot what has to become of it in the end (keep,
-// create, replace, stop, remove) and why. Next takes from that what is allowed
-// now, in stages, each a file of its own in reading order:
+// Next says what may be done now, in stages, each a file of its own in reading
+// order; Classify, from the same slots and predicates, what has to become of
+// every slot in the end (keep, create, replace, stop, remove) and why:
 //
 //	slots    which ordinals the set has, and what stands in them
 //	fill     missing members whose gate is open; volumes first
@@ -114,7 +114,7 @@ func (a Action) String() string {
 type Wait struct {
 	Member string // who waits
 	On     string // whom it waits for; may be itself
-	For    string // "web-0: readiness http …: connection refused"
+	For    string // "not ready: readiness http …: connection refused"
 	Since  time.Time
 	// NeedsPeers is set when On has run for a while without becoming ready and
 	// Member was never made: On may be waiting for Member.
