@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
@@ -46,9 +48,27 @@ func applied(c *change) string {
 	case c.result.Created:
 		return c.key.Name + " created"
 	case c.same:
-		return c.key.Name + " unchanged"
+		return c.key.Name + " unchanged" + c.overrides
 	}
-	return c.key.Name + " configured"
+	return c.key.Name + " configured" + c.overrides
+}
+
+// saying tells which overrides stay on top of the source; "" none.
+func saying(o jobspecs.Overrides) string {
+	var kept []string
+	if o.Replicas != nil {
+		kept = append(kept, fmt.Sprintf("replicas = %d", *o.Replicas))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
+		kept = append(kept, fmt.Sprintf("container.%s.image = %q", name, o.Images[name]))
+	}
+	if o.Undo != "" {
+		kept = append(kept, "the template of "+o.Undo+" (rolled back)")
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return "; on top of the file stay, until an apply of another file: " + strings.Join(kept, ", ")
 }
 
 func (d *Daemon) planAll(ctx context.Context, changes []*change, resp *client.ApplyResponse) error {
@@ -187,7 +207,14 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 	if err := hcl.Check(&want.set, want.template); err != nil {
 		return nil, invalid(err.Error())
 	}
-	return d.change(ctx, v, want, &scope, w.Cause)
+	c, err := d.change(ctx, v, want, &scope, w.Cause)
+	if err != nil {
+		return nil, err
+	}
+	if c.overrides = saying(want.overrides); c.overrides != "" {
+		c.notes = append(c.notes, strings.TrimPrefix(c.overrides, "; "))
+	}
+	return c, nil
 }
 
 // keptOverrides are those that stay: all of them when the source says what it

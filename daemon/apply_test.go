@@ -172,6 +172,50 @@ func TestUndoGoesBackAndForth(t *testing.T) {
 	})
 }
 
+func TestAnUpdateThatIsTakenBackCountsNoRestart(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(twoWebs, "image=web:1")
+		s.apply(twoWebs, "image=nowhere:1")
+		s.apply(twoWebs, "image=web:1")
+		for _, m := range s.status().Members {
+			if m.Restarts != 0 || !m.Available {
+				t.Errorf("%s: %d restarts, available %v", m.Name, m.Restarts, m.Available)
+			}
+		}
+	})
+}
+
+func TestAPlanWarnsOfTheImageThatIsComing(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(twoWebs, "image=web:1")
+		p, err := s.Plan(t.Context(), request(twoWebs, "image=nowhere:1"))
+		if err != nil || !strings.Contains(strings.Join(p.Plans[0].Warnings, "\n"), "nowhere:1") {
+			t.Errorf("warnings = %q, %v", p.Plans[0].Warnings, err)
+		}
+		s.apply(twoWebs, "image=nowhere:1")
+		p, err = s.Plan(t.Context(), request(twoWebs, "image=web:1"))
+		if err != nil || strings.Contains(strings.Join(p.Plans[0].Warnings, "\n"), "nowhere:1") {
+			t.Errorf("warnings = %q, %v", p.Plans[0].Warnings, err)
+		}
+	})
+}
+
+func TestKeptOverridesAreSaid(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(twoWebs, "image=web:1")
+		if _, err := s.Scale(t.Context(), web, client.ScaleRequest{Replicas: 3}); err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Plan(t.Context(), request(twoWebs, "image=web:1"))
+		if err != nil || !strings.Contains(strings.Join(p.Plans[0].Warnings, "\n"), "replicas = 3") {
+			t.Errorf("warnings = %q, %v", p.Plans[0].Warnings, err)
+		}
+		if r := s.apply(twoWebs, "image=web:1"); !strings.Contains(r.Message, "replicas = 3") {
+			t.Errorf("message = %q", r.Message)
+		}
+	})
+}
+
 func TestATagThatMovedIsANewRevision(t *testing.T) {
 	play(t, func(s *stage) {
 		first := s.apply(twoWebs, "image=web:1")

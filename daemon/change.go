@@ -29,6 +29,8 @@ type change struct {
 	name   string   // of the revision that is wanted
 	result client.Result
 	notes  []string // warnings
+	// overrides says which stay on top of the source.
+	overrides string
 	// same tells that nothing would be stored.
 	same bool
 }
@@ -271,7 +273,7 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 		return p, err
 	}
 	p.Steps = planner.Steps(s.world)
-	p.Warnings = append(p.Warnings, d.forebodings(ctx, s)...)
+	p.Warnings = append(p.Warnings, d.forebodings(ctx, s, made(p.Steps, c.name))...)
 	for _, step := range p.Steps {
 		if step.Op != jobspecs.OpKeep && step.Op != jobspecs.OpKeepVolume {
 			p.Changes = true
@@ -347,7 +349,7 @@ func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtim
 
 // forebodings are what would keep new members from starting: images that are
 // not here, host ports in use.
-func (d *Daemon) forebodings(ctx context.Context, s sight) []string {
+func (d *Daemon) forebodings(ctx context.Context, s sight, targets []planner.Target) []string {
 	var out []string
 	images, _ := d.parts.Engine.(runtime.Images)
 	ports, _ := d.parts.Engine.(runtime.Ports)
@@ -358,13 +360,9 @@ func (d *Daemon) forebodings(ctx context.Context, s sight) []string {
 			out = append(out, text)
 		}
 	}
-	targets := make([]planner.Target, 0, len(s.world.Specs))
-	for t := range s.world.Specs {
-		targets = append(targets, t)
-	}
-	sort.Slice(targets, func(i, j int) bool { return targets[i].Ordinal < targets[j].Ordinal })
+	specs := d.renderings(&s.view, d.env(&s), targets, s.subnet)
 	for _, t := range targets {
-		r := s.world.Specs[t]
+		r := specs[t]
 		if r.Err != nil {
 			say(r.Err.Error())
 			continue
@@ -386,6 +384,21 @@ func (d *Daemon) forebodings(ctx context.Context, s sight) []string {
 			}
 		}
 	}
+	return out
+}
+
+// made are the members that a plan makes, of the revision that is wanted.
+func made(steps []jobspecs.Step, revision string) []planner.Target {
+	var out []planner.Target
+	for _, s := range steps {
+		if s.Op != jobspecs.OpCreate && s.Op != jobspecs.OpReplace {
+			continue
+		}
+		if _, o, ok := jobspecs.ParseMember(s.Member); ok {
+			out = append(out, planner.Target{Ordinal: o, Revision: revision})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Ordinal < out[j].Ordinal })
 	return out
 }
 

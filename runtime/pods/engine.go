@@ -36,8 +36,9 @@ type Engine struct {
 
 	mu    sync.RWMutex
 	pods  map[runtime.PodName]*pod
-	up    bool  // connected, and every container looked at
-	last  error // why it is not up
+	asked map[runtime.PodName]bool // see note
+	up    bool                     // connected, and every container looked at
+	last  error                    // why it is not up
 	spawn func(run func(context.Context)) (stop func())
 	stops map[*pod]func()
 }
@@ -53,6 +54,7 @@ func New(c Config) *Engine {
 			execs: make(chan struct{}, or(c.Probes, max(1, goruntime.NumCPU()/2))),
 		},
 		pods:  map[runtime.PodName]*pod{},
+		asked: map[runtime.PodName]bool{},
 		stops: map[*pod]func(){},
 		last:  errors.New("not connected yet"),
 	}
@@ -110,7 +112,8 @@ func (e *Engine) Create(_ context.Context, spec jobspecs.PodSpec) error {
 	name := runtime.PodName{Namespace: spec.Set.Namespace, Name: spec.Name}
 	p, ok := e.pods[name]
 	if !ok {
-		p = e.add(name, PodWorld{Set: spec.Set, Name: spec.Name, Ordinal: spec.Ordinal})
+		p = e.add(name, PodWorld{Set: spec.Set, Name: spec.Name, Ordinal: spec.Ordinal, Afresh: e.asked[name]})
+		delete(e.asked, name)
 		p.change(func(w *PodWorld) {
 			w.Stale, w.StalePrev = true, true
 			w.handOver(spec)
@@ -164,8 +167,21 @@ func (e *Engine) Remove(ctx context.Context, name runtime.PodName, keep bool) er
 	}
 	if p != nil {
 		e.forget(name, p)
+		e.note(name, keep && p.seen.Load().Reason == runtime.ReasonStopRequested)
 	}
 	return nil
+}
+
+// note remembers, until the name is used again, that its pod was stopped because
+// somebody asked for it. A restart of the daemon forgets it: the next container
+// then counts one restart that was none.
+func (e *Engine) note(name runtime.PodName, asked bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.asked, name)
+	if asked {
+		e.asked[name] = true
+	}
 }
 
 // Watch implements runtime.Engine.

@@ -43,6 +43,10 @@ type PodWorld struct {
 	Absent bool   // the image is not here and has to be pulled
 	Pulled bool   // it was pulled for the next container
 
+	// Afresh is set when the pod before was stopped because somebody asked for
+	// it: what it counted does not go on, until a container was made.
+	Afresh bool
+
 	Probes  Probes
 	Doom    *Doom
 	Doing   *Step  // the step that is being taken
@@ -139,6 +143,9 @@ func (w *PodWorld) revision() string {
 func (w *PodWorld) past() *Container {
 	if w.Main != nil {
 		return w.Main
+	}
+	if w.Afresh {
+		return nil
 	}
 	last := w.Previous
 	if w.Last != nil {
@@ -357,7 +364,7 @@ func (w *PodWorld) done(r Result) {
 	case Pull:
 		w.Pulled, w.Absent = true, false
 	case Create:
-		w.Made, w.Pulled = r.ID, false
+		w.Made, w.Pulled, w.Afresh = r.ID, false, false
 		w.Main = w.justMade(r.ID)
 	case Start, Stop:
 		if s.Verb == Start {
@@ -492,6 +499,9 @@ func (w *PodWorld) trouble(v Verb, reason, message string) {
 func explain(s Step, err error) (reason, message string) {
 	var p *Problem
 	if errors.As(err, &p) && p.Message != "" {
+		if p.Reason == runtime.ReasonPullFailed || p.Reason == runtime.ReasonCreateFailed {
+			return p.Reason, p.Error() // the reason says little
+		}
 		return p.Reason, p.Message
 	}
 	reason = runtime.ReasonCreateFailed
