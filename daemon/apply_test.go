@@ -216,6 +216,43 @@ func TestKeptOverridesAreSaid(t *testing.T) {
 	})
 }
 
+func TestALostVolumeIsGivenUpByName(t *testing.T) {
+	const spec = `
+statefulset "web" {
+  replicas = 2
+  volume "data" {}
+  container "web" {
+    image = "web:1"
+    mount "data" { path = "/data" }
+  }
+}`
+	play(t, func(s *stage) {
+		s.apply(spec)
+		s.world.RemoveContainer("web-1")
+		s.world.RemoveVolume("data-web-1")
+		s.settle()
+		if m := s.status().Members[1]; m.Reason != "VolumeLost" || m.Available {
+			t.Errorf("web-1 = %+v", m)
+		}
+		r := client.FreshVolumeRequest{Ordinal: 1}
+		var p *client.Problem
+		if _, err := s.FreshVolume(t.Context(), web, r); !errors.As(err, &p) || p.Type != client.ProblemUnconfirmed {
+			t.Errorf("unconfirmed: %v", err)
+		}
+		r.Yes = true
+		if _, err := s.FreshVolume(t.Context(), web, client.FreshVolumeRequest{Write: r.Write, Ordinal: 0}); !errors.As(err, &p) || p.Type != client.ProblemConflict {
+			t.Errorf("a volume that is there: %v", err)
+		}
+		if _, err := s.FreshVolume(t.Context(), web, r); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		if st := s.status(); st.AvailableReplicas != 2 {
+			t.Errorf("status = %+v", st)
+		}
+	})
+}
+
 func TestATagThatMovedIsANewRevision(t *testing.T) {
 	play(t, func(s *stage) {
 		first := s.apply(twoWebs, "image=web:1")

@@ -456,7 +456,7 @@ func (w *witness) lookAtMember(i *intent, m *jobspecs.Member) {
 		bound = 5 * time.Second
 	}
 	if time.Since(since) > bound {
-		w.say("promise 7: for %s status says of %s: %s, ready %v; its container is %s, and it answers: %v", time.Since(since), m.Name, m.Phase, m.Ready, c.State, sound)
+		w.say("promise 7: for more than %s status says of %s: %s, ready %v; its container is %s, and it answers: %v", bound, m.Name, m.Phase, m.Ready, c.State, sound)
 	}
 }
 

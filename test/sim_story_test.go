@@ -152,7 +152,6 @@ func (r *rig) hand(verb, name string) {
 		r.unrest(forever)
 	case "thaw":
 		r.world.Unpause(name)
-		r.restless = time.Now().Add(90 * time.Second)
 	case "sicken":
 		r.world.Sicken(name, "out of order")
 		r.witness.sick[runOf(&c)] = true
@@ -160,7 +159,6 @@ func (r *rig) hand(verb, name string) {
 	case "heal":
 		r.world.Heal(name)
 		delete(r.witness.sick, runOf(&c))
-		r.restless = time.Now().Add(90 * time.Second)
 	case "rmvolume":
 		if d, ok := r.world.Disk(name); ok && d.Labels[jobspecs.LabelDaemon] == r.world.Daemon() {
 			r.removeVolume(name)

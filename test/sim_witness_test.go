@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -197,7 +198,7 @@ func (w *witness) forget(set string) {
 	w.intents[set] = append(w.intents[set], next)
 	delete(w.past, set)
 	for name := range w.held {
-		if d, ok := w.rig.world.Disk(name); !ok || d.Labels[jobspecs.LabelSet] == set {
+		if strings.Contains(name, "-"+set+"-") {
 			delete(w.held, name)
 		}
 	}
@@ -242,10 +243,14 @@ func (w *witness) close(set string, whole bool) {
 	}
 	delete(w.turns, set)
 	whole = whole && !t.life.dead()
-	verdict := func() {
+	w.decide(func() {
 		w.judge(t)
 		w.learn(t, whole)
-	}
+	})
+}
+
+// decide judges now, or once the intent of the user's call under way is known.
+func (w *witness) decide(verdict func()) {
 	if w.asking {
 		w.waiting = append(w.waiting, verdict)
 		return
@@ -348,7 +353,7 @@ func (w *witness) deletes(name string) {
 	set := disk.Labels[jobspecs.LabelSet]
 	ordinal, _ := strconv.Atoi(disk.Labels[jobspecs.LabelOrdinal])
 	for _, c := range w.rig.world.Containers() {
-		if c.Running() && c.Labels[jobspecs.LabelSet] == set && c.Labels[jobspecs.LabelOrdinal] == disk.Labels[jobspecs.LabelOrdinal] {
+		if c.Running() && c.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() && c.Labels[jobspecs.LabelSet] == set && c.Labels[jobspecs.LabelOrdinal] == disk.Labels[jobspecs.LabelOrdinal] {
 			w.say("promise 2: volume %s is deleted while %s runs", name, c.Name)
 		}
 	}
@@ -357,15 +362,17 @@ func (w *witness) deletes(name string) {
 		at = t.at
 	}
 	allowed := w.doomed[name]
-	for _, i := range w.inForce(set, at) {
-		allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal)
-	}
-	if !allowed {
-		w.say("promise 2: volume %s is deleted, and no retention says so", name)
-	}
-	w.reached["delete volume"]++
+	w.reached["action: delete volume"]++
 	w.doomed[name] = true
 	delete(w.held, name)
+	w.decide(func() {
+		for _, i := range w.inForce(set, at) {
+			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal)
+		}
+		if !allowed {
+			w.say("promise 2: volume %s is deleted, and no retention says so", name)
+		}
+	})
 }
 
 // touches judges what the pod agent does to a container.

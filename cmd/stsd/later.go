@@ -8,7 +8,6 @@ var later = map[string][]string{
 	"restart":      {"stsd rollout restart SET"},
 	"stop":         {"stsd scale SET 0"},
 	"start":        {"stsd scale SET N"},
-	"replace":      {"stsd rollout restart SET"},
 	"cp":           {"stsd exec MEMBER -- cat FILE > FILE"},
 	"port-forward": nil,
 	"attach":       {"stsd logs -f MEMBER"},

@@ -75,7 +75,7 @@ func (d *plainDisplay) show(u update) {
 	}
 	before, first := d.seen[u.goal], d.seen[u.goal] == nil
 	now := map[string]string{}
-	for _, m := range u.status.Members {
+	for _, m := range readyFirst(u.status.Members) {
 		now[m.Name] = essence(m)
 		if before[m.Name] != now[m.Name] && (!first || !m.Available || u.status.Deleting) {
 			fmt.Fprintln(d.w, memberLine(m))
@@ -98,10 +98,27 @@ func (d *plainDisplay) end() {}
 
 const lostText = "the daemon does not answer; trying again"
 
-// essence is what makes a change worth a line. Messages are not part of it:
-// those of a probe change all the time.
+// readyFirst puts members that are available before others: one of these may
+// have been stopped because those became so.
+func readyFirst(members []jobspecs.Member) []jobspecs.Member {
+	out := slices.Clone(members)
+	slices.SortStableFunc(out, func(a, b jobspecs.Member) int {
+		switch {
+		case a.Available == b.Available:
+			return 0
+		case a.Available:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// essence is what makes a change worth a line. Messages are not part of it, for
+// those of a probe change all the time; that there is a first one is.
 func essence(m jobspecs.Member) string {
-	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts)
+	silent := strings.HasSuffix(m.Message, "has not answered yet")
+	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts, silent)
 }
 
 // memberLine is "web-1  Running  ready  (web-1 is available)".

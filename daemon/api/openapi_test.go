@@ -13,13 +13,14 @@ import (
 
 // bodies are valid requests for the operations that take one.
 var bodies = map[string]string{
-	"POST /v1/apply":                             `{"scopes":[]}`,
-	"POST /v1/plan":                              `{"scopes":[]}`,
-	"POST /v1/sets/{namespace}/{set}/scale":      `{"replicas":1}`,
-	"POST /v1/sets/{namespace}/{set}/image":      `{"images":{"":"web:2"}}`,
-	"POST /v1/sets/{namespace}/{set}/rollout":    `{"do":"pause"}`,
-	"POST /v1/sets/{namespace}/{set}/delete":     `{}`,
-	"POST /v1/members/{namespace}/{member}/exec": ``,
+	"POST /v1/apply":                               `{"scopes":[]}`,
+	"POST /v1/plan":                                `{"scopes":[]}`,
+	"POST /v1/sets/{namespace}/{set}/scale":        `{"replicas":1}`,
+	"POST /v1/sets/{namespace}/{set}/fresh-volume": `{"ordinal":1}`,
+	"POST /v1/sets/{namespace}/{set}/image":        `{"images":{"":"web:2"}}`,
+	"POST /v1/sets/{namespace}/{set}/rollout":      `{"do":"pause"}`,
+	"POST /v1/sets/{namespace}/{set}/delete":       `{}`,
+	"POST /v1/members/{namespace}/{member}/exec":   ``,
 }
 
 // Every operation of the document is asked of the handlers, and every answer is

@@ -51,6 +51,7 @@ func routes() []route {
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/scale", summary: "Override the number of replicas", in: client.ScaleRequest{}, out: client.Result{}, handle: change(Service.Scale)},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/image", summary: "Override images", in: client.ImageRequest{}, out: client.Result{}, handle: change(Service.SetImage)},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/rollout", summary: "Undo, pause, resume or restart a rollout", in: client.RolloutRequest{}, out: client.Result{}, handle: change(Service.Rollout)},
+		{method: "POST", path: "/v1/sets/{namespace}/{set}/fresh-volume", summary: "Give up lost data: a member starts with an empty volume", in: client.FreshVolumeRequest{}, out: client.Result{}, handle: change(Service.FreshVolume)},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/delete", summary: "Accept the end of a set; it is gone when its status is 404", in: client.DeleteRequest{}, out: client.Result{}, handle: change(Service.Delete)},
 		{method: "GET", path: "/v1/members", summary: "List members, those not created yet too", query: []param{namespaceParam}, out: []jobspecs.Member{}, handle: list(Service.Members)},
 		{method: "GET", path: "/v1/members/{namespace}/{member}/explain", summary: "Why a member is in its state", out: jobspecs.Explanation{}, handle: explain},

@@ -20,6 +20,7 @@ type Service interface {
 	Scale(ctx context.Context, set jobspecs.Key, r client.ScaleRequest) (client.Result, error)
 	SetImage(ctx context.Context, set jobspecs.Key, r client.ImageRequest) (client.Result, error)
 	Rollout(ctx context.Context, set jobspecs.Key, r client.RolloutRequest) (client.Result, error)
+	FreshVolume(ctx context.Context, set jobspecs.Key, r client.FreshVolumeRequest) (client.Result, error)
 	Delete(ctx context.Context, set jobspecs.Key, r client.DeleteRequest) (client.Result, error)
 
 	// Sets lists the sets of a namespace, or of all when namespace is "".

@@ -117,6 +117,11 @@ func (c *Client) Scale(ctx context.Context, set jobspecs.Key, r ScaleRequest) (R
 	return post[Result](ctx, c, setPath(set, "scale"), r)
 }
 
+// FreshVolume gives up lost data: the member starts with an empty volume.
+func (c *Client) FreshVolume(ctx context.Context, set jobspecs.Key, r FreshVolumeRequest) (Result, error) {
+	return post[Result](ctx, c, setPath(set, "fresh-volume"), r)
+}
+
 // SetImage overrides images.
 func (c *Client) SetImage(ctx context.Context, set jobspecs.Key, r ImageRequest) (Result, error) {
 	return post[Result](ctx, c, setPath(set, "image"), r)

@@ -53,6 +53,13 @@ type RolloutRequest struct {
 	To int    `json:"to,omitempty"` // undo: number of the revision; 0: the one before
 }
 
+// FreshVolumeRequest is POST /v1/sets/NS/NAME/fresh-volume: a member whose volume
+// held data and is gone starts with an empty one.
+type FreshVolumeRequest struct {
+	Write
+	Ordinal int `json:"ordinal"`
+}
+
 // DeleteRequest is POST /v1/sets/NS/NAME/delete.
 type DeleteRequest struct {
 	Write

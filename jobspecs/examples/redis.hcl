@@ -43,9 +43,9 @@ statefulset "redis" {
       EOT
     }
 
-    probe "readiness" {
+    probe "readiness" { # a replica is ready when it has its primary's data
       exec {
-        command = ["redis-cli", "ping"]
+        command = ["sh", "-c", "redis-cli ping | grep -q PONG && redis-cli info replication | grep -Eq 'role:master|master_link_status:up'"]
       }
 
       period = "2s"

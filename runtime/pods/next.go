@@ -138,7 +138,7 @@ func (w *PodWorld) end() PodPlan {
 	case w.running():
 		p.Step = &Step{Verb: Stop, ID: w.Main.ID, Why: "its end was asked for", KillAt: w.Order.killAt(w.Now)}
 		p.Step.Grace = p.Step.KillAt.Sub(w.Now)
-	case w.Doing == nil && !w.Stale:
+	case w.Phase == runtime.Stopped, w.Doing == nil && !w.Stale: // late news of its end does not take it back
 		p.Phase, p.Message = runtime.Stopped, "its end was asked for"
 	}
 	return p

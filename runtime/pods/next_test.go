@@ -51,6 +51,7 @@ func unmanaged(w *PodWorld)     { w.Spec = nil }
 func offline(w *PodWorld)       { w.Offline, w.Phase = true, runtime.Running }
 func stale(w *PodWorld)         { w.Stale = true }
 func ordered(w *PodWorld)       { w.Order = &Order{Grace: time.Second} }
+func shownStopped(w *PodWorld)  { w.Phase = runtime.Stopped }
 func absent(w *PodWorld)        { w.Absent = true }
 func removedByHand(w *PodWorld) { w.Lost = runtime.ReasonRemoved }
 func foundDead(w *PodWorld)     { w.Lost = runtime.ReasonEngineRestarted }
@@ -143,6 +144,7 @@ func TestNext(t *testing.T) {
 		{"an end that was asked for is brought about", []fact{has("running"), ordered}, "Stopping (StopRequested): stop main (its end was asked for)"},
 		{"what has not begun has ended", []fact{ordered}, "Stopped (StopRequested)"},
 		{"what has ended is not restarted", []fact{has("exited"), ordered}, "Stopped (StopRequested)"},
+		{"late news of its end does not take it back", []fact{has("exited"), ordered, shownStopped, stale}, "Stopped (StopRequested): look at main (something happened to it)"},
 		{"an end cuts a pull short", []fact{ordered, doing(Step{Verb: Pull})}, "Stopping (StopRequested): cancel"},
 		{"an end lets a create finish", []fact{ordered, doing(Step{Verb: Create})}, "Stopping (StopRequested)"},
 		{"a shorter grace cuts a stop short", []fact{has("running"), ordered, doing(Step{Verb: Stop, KillAt: noon.Add(time.Minute)})}, "Stopping (StopRequested): cancel"},

@@ -104,6 +104,10 @@ func (s *Service) Rollout(_ context.Context, set jobspecs.Key, r client.RolloutR
 	return s.one(r, r.Write, set)
 }
 
+func (s *Service) FreshVolume(_ context.Context, set jobspecs.Key, r client.FreshVolumeRequest) (client.Result, error) {
+	return s.one(r, r.Write, set)
+}
+
 func (s *Service) Delete(_ context.Context, set jobspecs.Key, r client.DeleteRequest) (client.Result, error) {
 	return s.one(r, r.Write, set)
 }
