@@ -426,7 +426,10 @@ func (w *witness) lookAtStatus(i *intent, s jobspecs.Status) {
 }
 
 func kindOfWait(text string) string {
-	for _, k := range []string{"recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready", "Pulling", "Failed", "Backoff", "Starting", "Stopping", "Stopped", "not ready", "Pending"} {
+	for _, k := range []string{
+		"recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready",
+		"pulling", "failed", "backoff", "starting", "stopping", "stopped", "not ready", "pending",
+	} {
 		if strings.Contains(text, k) {
 			return k
 		}

@@ -43,7 +43,7 @@ func TestRenderGivesAMemberOfTheRedisExample(t *testing.T) {
 			Mounts: []jobspecs.Mount{{Claim: "data", Volume: "data-redis-2", Path: "/data"}},
 			Files: []jobspecs.File{{Path: "/etc/redis.conf", Mode: 0o644, Content: []byte("dir /data\nappendonly yes\nbind 0.0.0.0\nprotected-mode no\n" +
 				"replica-announce-ip redis-2.redis.default.svc.cluster.local\nreplicaof redis-0.redis.default.svc.cluster.local 6379\n")}},
-			Readiness: &jobspecs.Probe{Exec: []string{"redis-cli", "ping"}, Period: 2 * time.Second, Timeout: 5 * time.Second, SuccessThreshold: 1, FailureThreshold: 3},
+			Readiness: &jobspecs.Probe{Exec: []string{"sh", "-c", "redis-cli ping | grep -q PONG && redis-cli info replication | grep -Eq 'role:master|master_link_status:up'"}, Period: 2 * time.Second, Timeout: 5 * time.Second, SuccessThreshold: 1, FailureThreshold: 3},
 			Liveness:  &jobspecs.Probe{TCP: &jobspecs.TCPCheck{Port: 6379}, Period: 10 * time.Second, Timeout: 5 * time.Second, SuccessThreshold: 1, FailureThreshold: 3},
 			Restart:   jobspecs.Restart{Initial: time.Second, Max: time.Minute, Reset: 5 * time.Minute},
 		}},

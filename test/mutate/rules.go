@@ -9,7 +9,7 @@ var rules = []rule{
 	{"recovery_wait stages those that come back",
 		"daemon/planner/fill.go", `if w.Set.RecoveryWait == 0 || before == nil || w.available(before) {`, `if w.Set.RecoveryWait >= 0 {`},
 	{"a volume that held data and is gone is not made anew",
-		"daemon/planner/fill.go", `case record.Used:`, `case false:`},
+		"daemon/planner/fill.go", `case w.isLost(v.Name):`, `case false:`},
 	{"a volume whose deletion is decided is not used again",
 		"daemon/planner/fill.go", `case record.Deleting:`, `case false:`},
 	{"a newer rendering is handed over",
