@@ -104,7 +104,7 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Log, store: st, loops: map[jobspecs.Key]*loop{}, engine: make(chan struct{}, cfg.Parallel)}
-	if d.events, err = newRecorder(st); err != nil {
+	if d.events, err = newRecorder(st, func(err error) { cfg.Log.Warn("events are not stored, and kept in memory", "error", err) }); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	hooks := Hooks{

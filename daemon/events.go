@@ -18,7 +18,8 @@ const (
 // recorder keeps events: in memory at once, on disk in batches. One that
 // repeats is counted.
 type recorder struct {
-	store *store.Store
+	store  *store.Store
+	failed func(error) // told once when events cannot be stored
 
 	mu    sync.Mutex
 	all   []numbered
@@ -38,12 +39,12 @@ const keptEvents = 5000
 // batch is how long events may wait for their commit.
 const batch = 500 * time.Millisecond
 
-func newRecorder(s *store.Store) (*recorder, error) {
+func newRecorder(s *store.Store, failed func(error)) (*recorder, error) {
 	events, last, err := s.Events()
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{store: s, last: last, dirty: map[uint64]jobspecs.Event{}, bell: make(chan struct{})}
+	r := &recorder{store: s, failed: failed, last: last, dirty: map[uint64]jobspecs.Event{}, bell: make(chan struct{})}
 	for i, e := range events {
 		r.all = append(r.all, numbered{last - uint64(len(events)-1-i), e})
 	}
@@ -92,6 +93,7 @@ func (r *recorder) list() ([]numbered, <-chan struct{}) {
 
 // run writes batches until ctx ends, then the last one.
 func (r *recorder) run(ctx context.Context) error {
+	failing := false
 	for {
 		_, bell := r.list()
 		if !r.pending() {
@@ -101,15 +103,28 @@ func (r *recorder) run(ctx context.Context) error {
 			case <-bell:
 			}
 		}
-		t := time.NewTimer(batch)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
+		pause(ctx, batch)
+		err := r.flush()
+		if err != nil && !failing {
+			r.failed(err)
 		}
-		t.Stop()
-		if err := r.flush(); err != nil {
+		failing = err != nil
+		if failing && ctx.Err() != nil {
 			return err
 		}
+		if failing { // a full disk, most likely: they are kept and tried again
+			pause(ctx, lastRetry)
+		}
+	}
+}
+
+// pause waits, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 
@@ -124,5 +139,16 @@ func (r *recorder) flush() error {
 	dirty := r.dirty
 	r.dirty = map[uint64]jobspecs.Event{}
 	r.mu.Unlock()
-	return r.store.PutEvents(dirty)
+	err := r.store.PutEvents(dirty)
+	if err == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n, e := range dirty {
+		if _, newer := r.dirty[n]; !newer {
+			r.dirty[n] = e
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"reflect"
 	"sort"
 	"time"
@@ -89,17 +90,21 @@ func (l *loop) tellBlind(err error) {
 		status.Created = v.Record.Created
 		status.Generation = v.Record.Generation
 	}
+	reason := runtime.ReasonUnreachable
+	if !errors.Is(err, runtime.ErrUnreachable) {
+		reason = runtime.ReasonLookFailed
+	}
 	members := make([]jobspecs.Member, len(status.Members))
 	copy(members, status.Members)
 	for i := range members {
-		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), runtime.ReasonUnreachable, err.Error()
+		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), reason, err.Error()
 		members[i].Available = false
 	}
 	status.Members = members
 	status.AvailableReplicas = 0
 	status.Conditions = append([]jobspecs.Condition(nil), status.Conditions...)
-	setCondition(&status, jobspecs.CondAvailable, false, runtime.ReasonUnreachable, err.Error())
-	setCondition(&status, jobspecs.CondProgressing, true, runtime.ReasonUnreachable, err.Error())
+	setCondition(&status, jobspecs.CondAvailable, false, reason, err.Error())
+	setCondition(&status, jobspecs.CondProgressing, true, reason, err.Error())
 	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: time.Now()}
 	l.publish(status, planner.Plan{})
 }

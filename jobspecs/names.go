@@ -135,4 +135,5 @@ const (
 	LabelRestarts  = "stsd.restarts"  // restart count of this container's pod when it was made
 	LabelRendering = "stsd.rendering" // digest of the PodSpec it was made from
 	LabelService   = "stsd.service"   //
+	LabelUnasked   = "stsd.unasked"   // on a volume that an engine made by itself, because the one to mount was gone: id of the store
 )

@@ -92,6 +92,7 @@ const (
 	ReasonStartupPending  = "StartupPending"    // Starting: its startup probe has not succeeded yet
 	ReasonWaitingForFence = "WaitingForFence"   // Pending: an ended container of ours still holds name or address
 	ReasonUnreachable     = "EngineUnreachable" // Unknown: the engine does not answer
+	ReasonLookFailed      = "LookFailed"        // Unknown: the state file or the network cannot be read; Message says why
 	ReasonNoAddress       = "NoAddress"         // Pending: the network has no address left
 	ReasonPaused          = "ContainerPaused"   // Running: paused at the engine by somebody
 )

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -81,11 +82,17 @@ type Store struct {
 const FileName = "stsd.db"
 
 // Open opens or makes the state file in dir, which is made with mode 0700.
-func Open(dir string, o Options) (*Store, error) {
+func Open(dir string, o Options) (store *Store, err error) {
+	path := filepath.Join(dir, FileName)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a cut file faults when it is read
+	defer func() {
+		if r := recover(); r != nil {
+			store, err = nil, damaged(path, fmt.Errorf("%v", r))
+		}
+	}()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	path := filepath.Join(dir, FileName)
 	db, err := openFile(path, &bolt.Options{Timeout: 300 * time.Millisecond, NoSync: o.NoSync, NoGrowSync: o.NoSync})
 	if err != nil {
 		return nil, err

@@ -230,6 +230,32 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
+func TestACutFileIsRefusedAndLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for i := range int64(50) {
+		if err := s.Put(intent(web, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	path := filepath.Join(dir, FileName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{10000, len(whole) / 2, 100} {
+		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(dir, Options{NoSync: true}); err == nil {
+			s.Close() // what is missing was not needed
+		} else if left, _ := os.ReadFile(path); len(left) != size {
+			t.Errorf("cut to %d bytes: %v, and it has %d now", size, err, len(left))
+		}
+	}
+}
+
 func TestADamagedFileIsRefusedAndLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)

@@ -152,8 +152,8 @@ func volumeLabels(daemon string, set jobspecs.Key, ordinal int, claim string) ma
 	return labels
 }
 
-// volumeMounts carry the labels along: should the volume be gone at this very
-// moment, the engine makes one that is still known as ours.
+// volumeMounts carry a mark along: should the volume be gone at this very moment,
+// the engine makes one by itself, which is known by it and is none of ours.
 func volumeMounts(spec pods.ContainerSpec, daemon string) []mount.Mount {
 	var mounts []mount.Mount
 	for _, m := range spec.Main.Mounts {
@@ -163,7 +163,7 @@ func volumeMounts(spec pods.ContainerSpec, daemon string) []mount.Mount {
 			Target:   m.Path,
 			ReadOnly: m.ReadOnly,
 			VolumeOptions: &mount.VolumeOptions{
-				Labels:       volumeLabels(daemon, spec.Pod.Set, spec.Pod.Ordinal, m.Claim),
+				Labels:       map[string]string{jobspecs.LabelUnasked: daemon},
 				DriverConfig: driverOf(spec.Pod.Volumes, m.Volume),
 			},
 		})

@@ -77,7 +77,7 @@ func TestRequestHasAllOfTheSpec(t *testing.T) {
 			Resources:  container.Resources{NanoCPUs: 1_500_000_000, Memory: 100, MemorySwap: 100},
 			Mounts: []mount.Mount{
 				{Type: "volume", Source: "data-web-1", Target: "/data", ReadOnly: true, VolumeOptions: &mount.VolumeOptions{
-					Labels:       with(labels, "stsd.claim", "data"),
+					Labels:       map[string]string{"stsd.unasked": "d1"},
 					DriverConfig: &mount.Driver{Name: "rexray", Options: map[string]string{"fs": "xfs", "size": "5"}},
 				}},
 				{Type: "bind", Source: "/run/stsd/x/resolv.conf", Target: "/etc/resolv.conf"},

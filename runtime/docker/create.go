@@ -53,9 +53,15 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 	id, err = h.createWithFiles(ctx, spec, around)
 	if errors.Is(err, errBlind) {
 		h.blind.Store(true)
-		return h.createWithFiles(ctx, spec, surroundings{daemon: around.daemon, image: around.image, log: around.log})
+		id, err = h.createWithFiles(ctx, spec, surroundings{daemon: around.daemon, image: around.image, log: around.log})
 	}
-	return id, err
+	if err != nil {
+		return id, err
+	}
+	if err := h.volumes.whole(ctx, id, spec.Main.Mounts); err != nil {
+		return "", err
+	}
+	return id, nil
 }
 
 func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {

@@ -578,6 +578,30 @@ func hideFromEngine(t *testing.T) string {
 	return fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 }
 
+// A volume that goes between the look at it and the engine's create is made anew by the engine, empty: the container never
+// runs with it.
+func TestAVolumeThatTheEngineMadeByItselfIsUndone(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	s := e.spec("web", 0, mounted(e))
+	name := s.Pod.Volumes[0].Name
+	stale := &volume.Volume{Name: name, Labels: volumeLabels(e.cfg.Daemon, s.Pod.Set, 0, "data")}
+	e.volumes.mu.Lock()
+	e.volumes.valid, e.volumes.mine = true, map[string]*volume.Volume{name: stale} // it is gone, and nobody knows yet
+	e.volumes.mu.Unlock()
+	_, err := e.Create(t.Context(), s)
+	var p *pods.Problem
+	if !errors.As(err, &p) || p.Reason != runtime.ReasonCreateFailed || !strings.Contains(p.Message, name) {
+		t.Errorf("create = %v, want that %s is gone", err, name)
+	}
+	if _, err := raw().VolumeInspect(t.Context(), name); err == nil {
+		t.Errorf("volume %s was made", name)
+	}
+	if _, err := e.Inspect(t.Context(), s.Name); !errors.Is(err, pods.ErrNoContainer) {
+		t.Errorf("the container is left: %v", err)
+	}
+}
+
 func TestForeignVolumeIsNeverTouched(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,6 +63,12 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 		DriverOpts: driverOptions(spec),
 		Labels:     volumeLabels(v.host.cfg.Daemon, set, ordinal, spec.Claim),
 	})
+	if err == nil && v.unasked(made.Labels) { // left by a crash; nothing ever ran with it
+		if err := v.host.cli().VolumeRemove(ctx, spec.Name, false); err != nil {
+			return fmt.Errorf("remove volume %s, which the engine made by itself: %w", spec.Name, engineError(err))
+		}
+		return v.Create(ctx, set, ordinal, spec)
+	}
 	if isConflict(err) { // it is there, with another driver
 		made, err = v.host.cli().VolumeInspect(ctx, spec.Name)
 	}
@@ -72,6 +79,38 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 		return &volumes.ForeignError{Name: spec.Name, Owner: v.host.owner(made.Labels)}
 	}
 	v.changed(func() { v.mine[spec.Name] = &made })
+	return nil
+}
+
+// unasked tells whether the engine made a volume by itself for a container of
+// ours.
+func (v *Volumes) unasked(labels map[string]string) bool {
+	return labels[jobspecs.LabelUnasked] == v.host.cfg.Daemon
+}
+
+// whole makes sure that a container that was just made mounts the volumes that
+// were there, and not ones that the engine made because they went meanwhile: those
+// go again, with the container, before anything ran with them.
+func (v *Volumes) whole(ctx context.Context, id string, mounts []jobspecs.Mount) error {
+	ctx = context.WithoutCancel(ctx)
+	for _, m := range mounts {
+		found, err := v.host.cli().VolumeInspect(ctx, m.Volume)
+		if err == nil && !v.unasked(found.Labels) {
+			continue
+		}
+		lost := problem(runtime.ReasonCreateFailed, err, "volume %s went while its container was made", m.Volume)
+		if err := v.host.Remove(ctx, id); err != nil {
+			return errors.Join(lost, err)
+		}
+		if err == nil {
+			err = v.host.cli().VolumeRemove(ctx, m.Volume, false)
+		}
+		v.changed(func() { delete(v.mine, m.Volume) })
+		if err != nil && !isNotFound(err) {
+			return errors.Join(lost, engineError(err))
+		}
+		return lost
+	}
 	return nil
 }
 

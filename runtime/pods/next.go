@@ -106,14 +106,14 @@ func Next(w PodWorld) PodPlan {
 
 func (w *PodWorld) decide() PodPlan {
 	switch {
+	case w.Previous != nil && w.Previous.Running():
+		return w.fence()
 	case w.Order != nil:
 		return w.end()
 	case w.Lost != "":
 		return PodPlan{Phase: runtime.Stopped, Reason: w.Lost, Message: lostMessage(w.Lost)}
 	case w.Spec == nil:
 		return w.unmanaged()
-	case w.Previous != nil && w.Previous.Running():
-		return w.fence()
 	case w.Main == nil:
 		return w.make()
 	case w.running():
@@ -155,13 +155,26 @@ func (w *PodWorld) unmanaged() PodPlan {
 
 // fence: a kept container was started by somebody's hand. Two must never run.
 func (w *PodWorld) fence() PodPlan {
-	why := "it runs beside the pod"
-	return PodPlan{
+	grace := 30 * time.Second
+	switch {
+	case w.Order != nil:
+		grace = w.Order.Grace
+	case w.Spec != nil:
+		grace = w.Spec.TerminationGrace
+	}
+	p := PodPlan{
 		Phase: runtime.Pending, Reason: runtime.ReasonWaitingForFence,
 		Message: "container " + w.Previous.Name + " was started by hand and is being stopped",
-		Step: &Step{Verb: Stop, Part: jobspecs.PartPrevious, ID: w.Previous.ID, Why: why,
-			Grace: w.Spec.TerminationGrace, KillAt: w.Now.Add(w.Spec.TerminationGrace)},
+		Step: &Step{Verb: Stop, Part: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "it runs beside the pod",
+			Grace: grace, KillAt: w.Now.Add(grace)},
 	}
+	switch {
+	case w.Order != nil, w.Lost != "":
+		p.Phase = runtime.Stopping
+	case w.Spec == nil && w.running():
+		p.Phase = runtime.Running
+	}
+	return p
 }
 
 // make: there is no container. One that ended shortly before holds it back.

@@ -499,7 +499,7 @@ func (w *PodWorld) trouble(v Verb, reason, message string) {
 func explain(s Step, err error) (reason, message string) {
 	var p *Problem
 	if errors.As(err, &p) && p.Message != "" {
-		if p.Reason == runtime.ReasonPullFailed || p.Reason == runtime.ReasonCreateFailed {
+		if p.Reason == runtime.ReasonPullFailed || p.Reason == runtime.ReasonCreateFailed || p.Reason == runtime.ReasonPortTaken {
 			return p.Reason, p.Error() // the reason says little
 		}
 		return p.Reason, p.Message

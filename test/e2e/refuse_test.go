@@ -70,7 +70,7 @@ func TestAVolumeThatIsGoneIsNotReplacedByAnEmptyOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.start()
-	w.explains("web-1", "VolumeLost", "data-web-1", "stsd replace web-1 --fresh-volume")
+	w.explains("web-1", "VolumeLost", "data-web-1", "stsd replace "+w.ns+"/web-1 --fresh-volume")
 	w.stays(2*time.Second, func() error {
 		if w.hasVolume("data-web-1") {
 			return fmt.Errorf("an empty volume was made")
@@ -80,6 +80,9 @@ func TestAVolumeThatIsGoneIsNotReplacedByAnEmptyOne(t *testing.T) {
 	if got := w.status("web").condition("Stalled"); !strings.Contains(got, "VolumeLost") {
 		t.Errorf("Stalled = %q, want VolumeLost", got)
 	}
+	w.fails(6, []string{"data-web-1"}, "replace", w.ns+"/web-1", "--fresh-volume")
+	w.ok("replace", w.ns+"/web-1", "--fresh-volume", "--yes", "--timeout", patience.String())
+	w.settled("web", 3)
 	w.untouched(before, "web-0", "web-2")
 }
 
