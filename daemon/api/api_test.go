@@ -135,6 +135,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"an empty body", "POST", "/v1/apply", "", 422},
 		{"two values", "POST", "/v1/apply", "{}{}", 422},
 		{"a field that is not known", "POST", "/v1/sets/default/web/scale", `{"replicas":1,"dryrun":true}`, 422},
+		{"a scale to nothing", "POST", "/v1/sets/default/web/scale", `{}`, 422},
+		{"a scale to null", "POST", "/v1/sets/default/web/scale", `{"replicas":null}`, 422},
 		{"a wrong type", "POST", "/v1/sets/default/web/scale", `{"replicas":"one"}`, 422},
 		{"a name that is none", "GET", "/v1/sets/default/..%2f..%2fetc", "", 422},
 		{"a flag that is none", "GET", "/v1/sets/default/web?watch=perhaps", "", 422},

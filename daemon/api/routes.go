@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -48,10 +51,10 @@ func routes() []route {
 		{method: "GET", path: "/v1/sets/{namespace}/{set}", summary: "Status of a set, once or now and after each change", query: []param{watchParam}, out: jobspecs.Status{}, stream: streamWatch, handle: status},
 		{method: "GET", path: "/v1/sets/{namespace}/{set}/history", summary: "Revisions, oldest first", out: []jobspecs.HistoryRow{}, handle: ofSet(Service.History)},
 		{method: "GET", path: "/v1/sets/{namespace}/{set}/source", summary: "What was last applied", out: client.StoredSource{}, handle: ofSet(Service.Source)},
-		{method: "POST", path: "/v1/sets/{namespace}/{set}/scale", summary: "Override the number of replicas", in: client.ScaleRequest{}, out: client.Result{}, handle: change(Service.Scale)},
+		{method: "POST", path: "/v1/sets/{namespace}/{set}/scale", summary: "Override the number of replicas", in: client.ScaleRequest{}, out: client.Result{}, handle: needing("replicas", change(Service.Scale))},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/image", summary: "Override images", in: client.ImageRequest{}, out: client.Result{}, handle: change(Service.SetImage)},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/rollout", summary: "Undo, pause, resume or restart a rollout", in: client.RolloutRequest{}, out: client.Result{}, handle: change(Service.Rollout)},
-		{method: "POST", path: "/v1/sets/{namespace}/{set}/fresh-volume", summary: "Give up lost data: a member starts with an empty volume", in: client.FreshVolumeRequest{}, out: client.Result{}, handle: change(Service.FreshVolume)},
+		{method: "POST", path: "/v1/sets/{namespace}/{set}/fresh-volume", summary: "Give up lost data: a member starts with an empty volume", in: client.FreshVolumeRequest{}, out: client.Result{}, handle: needing("ordinal", change(Service.FreshVolume))},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/delete", summary: "Accept the end of a set; it is gone when its status is 404", in: client.DeleteRequest{}, out: client.Result{}, handle: change(Service.Delete)},
 		{method: "GET", path: "/v1/members", summary: "List members, those not created yet too", query: []param{namespaceParam}, out: []jobspecs.Member{}, handle: list(Service.Members)},
 		{method: "GET", path: "/v1/members/{namespace}/{member}/explain", summary: "Why a member is in its state", out: jobspecs.Explanation{}, handle: explain},
@@ -79,6 +82,22 @@ func whole[In, Out any](call func(Service, context.Context, In) (Out, error)) ha
 			return err
 		}
 		return answer(w, out)
+	}
+}
+
+// needing refuses a body without a field whose zero would do harm.
+func needing(field string, next handle) handle {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) error {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return invalid("read the request: %v", err)
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(text, &fields) == nil && (fields[field] == nil || string(fields[field]) == "null") {
+			return invalid("%q has to be given", field)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		return next(s, w, r)
 	}
 }
 

@@ -45,6 +45,8 @@ func kept(w *PodWorld) {
 	w.Previous = &Container{ID: "c0", Name: "web-0_previous", State: "exited", Labels: map[string]string{}}
 }
 
+func keptRuns(w *PodWorld) { w.Previous.State = "running" }
+
 func resolved(w *PodWorld)      { w.Image = &Image{ID: "sha256:1"} }
 func made(w *PodWorld)          { w.Made = "c1" }
 func unmanaged(w *PodWorld)     { w.Spec = nil }
@@ -157,6 +159,9 @@ func TestNext(t *testing.T) {
 		{"out of reach nothing is done", []fact{has("exited"), offline}, "Running"},
 		{"out of reach nothing goes on", []fact{offline, doing(Step{Verb: Pull})}, "Running: cancel"},
 		{"a kept one must not run beside the pod", []fact{kept, func(w *PodWorld) { w.Previous.State = "running" }}, "Pending (WaitingForFence): stop previous (it runs beside the pod)"},
+		{"nor beside one that was found dead", []fact{has("exited"), kept, keptRuns, unmanaged, foundDead}, "Stopping (WaitingForFence): stop previous (it runs beside the pod)"},
+		{"nor beside one that is to end", []fact{has("exited"), kept, keptRuns, ordered}, "Stopping (WaitingForFence): stop previous (it runs beside the pod)"},
+		{"nor beside one that is not handed over yet", []fact{has("running"), kept, keptRuns, unmanaged}, "Running (WaitingForFence): stop previous (it runs beside the pod)"},
 
 		{"probes wait for their moment", []fact{has("running"), probed(Startup, Readiness, Liveness)}, "Starting (StartupPending)"},
 		{"the startup probe comes alone", []fact{has("running"), probed(Startup, Readiness, Liveness), in(20 * time.Millisecond)}, "Starting (StartupPending); check startup"},

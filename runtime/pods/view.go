@@ -32,7 +32,10 @@ func view(w *PodWorld, plan PodPlan) runtime.Pod {
 	pod.Containers = []runtime.Container{c}
 	if w.running() {
 		pod.StartedAt = w.Main.StartedAt
-		pod.Ready, pod.ReadySince = c.Ready, w.Probes.ReadySince
+		pod.Ready = c.Ready
+		if c.Ready {
+			pod.ReadySince = w.Probes.ReadySince
+		}
 	}
 	return pod
 }
@@ -53,7 +56,7 @@ func container(w *PodWorld) runtime.Container {
 	m := w.Main
 	c := runtime.Container{
 		Name: m.Labels[jobspecs.LabelContainer], ID: m.ID, Image: m.Image, ImageID: m.ImageID, State: m.State,
-		Ready: w.running() && w.Spec != nil && w.Probes.Ready, Restarts: restarts(w), StartedAt: m.StartedAt,
+		Ready: w.running() && w.Spec != nil && w.Probes.Ready && !w.paused(), Restarts: restarts(w), StartedAt: m.StartedAt,
 	}
 	if !m.Running() && !m.StartedAt.IsZero() {
 		return ended(c, m)
