@@ -339,9 +339,8 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtime.Pod {
 	out := slices.Clone(pods)
 	for i := range out {
-		if stored := members[out[i].Ordinal].ReadySince; !out[i].ReadyKnown {
-			out[i].Ready = out[i].Phase == runtime.Running && !stored.IsZero()
-			out[i].ReadySince = stored
+		if !out[i].ReadyKnown {
+			assume(&out[i], members[out[i].Ordinal].ReadySince)
 		}
 	}
 	return out

@@ -88,8 +88,7 @@ func (l *loop) overlay(pods []runtime.Pod, members map[int]planner.Member) []run
 		known, met := l.since[p.Ordinal]
 		switch {
 		case !p.ReadyKnown:
-			p.Ready = p.Phase == runtime.Running && !stored.IsZero()
-			p.ReadySince = stored
+			assume(p, stored)
 			l.since[p.Ordinal] = readiness{stored: stored}
 		case !p.Ready:
 			delete(l.since, p.Ordinal)
@@ -99,6 +98,13 @@ func (l *loop) overlay(pods []runtime.Pod, members map[int]planner.Member) []run
 		}
 	}
 	return out
+}
+
+// assume gives a pod whose readiness the engine does not know the one that is
+// stored.
+func assume(p *runtime.Pod, stored time.Time) {
+	p.Ready = p.Phase == runtime.Running && !stored.IsZero()
+	p.ReadySince = stored
 }
 
 // addresses are the reserved ones of a set. What could not be reserved when the

@@ -12,12 +12,6 @@ import (
 // That a volume goes is on disk (Record.Deleting) before the engine is asked:
 // once decided it is carried out, even if the set grows again meanwhile.
 func (w *World) reclaim(p *Plan) {
-	inRange := map[int]bool{}
-	if w.Deleting == nil {
-		for _, o := range Ordinals(w.Set.StartOrdinal, w.Replicas) {
-			inRange[o] = true
-		}
-	}
 	hasPod := map[int]bool{}
 	for i := range w.Pods {
 		hasPod[w.Pods[i].Ordinal] = true
@@ -38,7 +32,7 @@ func (w *World) reclaim(p *Plan) {
 		}
 	}
 	for o := range w.Members {
-		if !inRange[o] && !hasPod[o] {
+		if (w.Deleting != nil || !w.fits(o)) && !hasPod[o] {
 			p.act(Action{Op: Forget, Ordinal: o, Member: w.member(o), Why: "no longer of the set"})
 		}
 	}

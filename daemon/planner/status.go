@@ -23,7 +23,7 @@ func Status(w World, p Plan) jobspecs.Status {
 		s.CurrentRevision = w.Update
 	}
 	waits := waitsByMember(p)
-	for _, slot := range append(append([]*slot{}, wanted...), ascending(condemned)...) {
+	for _, slot := range append(append([]*slot{}, wanted...), reversed(condemned)...) {
 		m := w.memberStatus(slot, waits[slot.name])
 		s.Members = append(s.Members, m)
 		w.count(&s, slot, m)
@@ -51,8 +51,6 @@ func waitsByMember(p Plan) map[string]Wait {
 	}
 	return out
 }
-
-func ascending(in []*slot) []*slot { return descending(in) }
 
 func (w *World) firstSick(wanted []*slot) *slot {
 	for _, s := range wanted {

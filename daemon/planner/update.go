@@ -27,7 +27,7 @@ func (w *World) update(p *Plan, wanted []*slot) {
 	// for ever if that one might not be replaced: the lowest unavailable member
 	// may go, as long as all that is in flight is only waiting to be made.
 	lowest := w.firstUnavailable(wanted)
-	for _, s := range descending(wanted) {
+	for _, s := range reversed(wanted) {
 		if !w.outdated(s) || s.stopping() || s.gone() || w.available(s) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (w *World) update(p *Plan, wanted []*slot) {
 		p.act(w.stopForUpdate(s, "outdated and not available"))
 		inFlight++
 	}
-	for _, s := range descending(wanted) {
+	for _, s := range reversed(wanted) {
 		if !w.outdated(s) || !w.available(s) {
 			continue
 		}
@@ -58,7 +58,7 @@ func (w *World) stopForUpdate(s *slot, why string) Action {
 // waitForBudget names the highest unavailable member, which is the one that the
 // update waits for.
 func (w *World) waitForBudget(p *Plan, s *slot, wanted []*slot) {
-	for _, other := range descending(wanted) {
+	for _, other := range reversed(wanted) {
 		if other != s && !w.available(other) {
 			p.wait(Wait{Member: s.name, On: other.name, For: w.describe(other), Since: w.sinceOf(other)})
 			return
@@ -75,7 +75,7 @@ func (w *World) firstUnavailable(wanted []*slot) *slot {
 	return nil
 }
 
-func descending(in []*slot) []*slot {
+func reversed(in []*slot) []*slot {
 	out := make([]*slot, len(in))
 	for i, s := range in {
 		out[len(in)-1-i] = s

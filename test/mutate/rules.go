@@ -37,7 +37,7 @@ var rules = []rule{
 	{"available is ready for min_ready",
 		"daemon/planner/slots.go", `&& !w.Now.Before(p.ReadySince.Add(w.Set.Update.MinReady))`, ``},
 	{"an update goes from the top",
-		"daemon/planner/update.go", "for _, s := range descending(wanted) {\n\t\tif !w.outdated(s) || !w.available(s) {", "for _, s := range wanted {\n\t\tif !w.outdated(s) || !w.available(s) {"},
+		"daemon/planner/update.go", "for _, s := range reversed(wanted) {\n\t\tif !w.outdated(s) || !w.available(s) {", "for _, s := range wanted {\n\t\tif !w.outdated(s) || !w.available(s) {"},
 	{"at most max_unavailable are down for an update",
 		"daemon/planner/update.go", `if unavailable >= limit {`, `if unavailable > limit {`},
 	{"a corrected spec replaces a broken new member",
