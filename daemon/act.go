@@ -121,7 +121,7 @@ func (l *loop) do(ctx context.Context, s *sight, a planner.Action) error {
 	case planner.Create, planner.Refresh:
 		return l.d.parts.Engine.Create(ctx, s.world.Specs[planner.Target{Ordinal: a.Ordinal, Revision: a.Target}].Spec)
 	case planner.Stop:
-		return l.d.parts.Engine.Stop(ctx, name, l.grace(s, a))
+		return l.d.parts.Engine.Stop(ctx, name, runtime.StopOptions{Grace: l.grace(s, a)})
 	case planner.Remove:
 		return l.d.parts.Engine.Remove(ctx, name, a.Keep)
 	case planner.Forget:

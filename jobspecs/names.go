@@ -69,9 +69,27 @@ func ContainerName(namespace, member, part string) string {
 	return name
 }
 
-// PartPrevious is the part under which the last ended container of a pod is
-// kept for `logs --previous`.
-const PartPrevious = "previous"
+// Parts that no container block may be named: the last ended container of a pod
+// is kept as "web-0_previous" (of another part as "web-0_PART_previous") for `logs
+// --previous`, and "web-0_sandbox" holds what the containers of a pod share.
+const (
+	PartPrevious = "previous"
+	PartSandbox  = "sandbox"
+)
+
+// PreviousPart is the part under which the last ended container of a part is kept.
+func PreviousPart(part string) string {
+	if part == "" {
+		return PartPrevious
+	}
+	return part + "_" + PartPrevious
+}
+
+// ScratchName is the volume of a pod's scratch folder at the engine:
+// "tmp-web-0_scratch", or "NS.tmp-web-0_scratch" outside the default namespace.
+func ScratchName(namespace, scratch, set string, ordinal int) string {
+	return VolumeName(namespace, scratch, set, ordinal) + "_scratch"
+}
 
 // VolumeName is the name of a claim's volume at the engine: "data-web-0", or
 // "NS.data-web-0" outside the default namespace.
@@ -131,7 +149,10 @@ const (
 	LabelOrdinal   = "stsd.ordinal"   //
 	LabelRevision  = "stsd.revision"  // name of the revision
 	LabelContainer = "stsd.container" // name of the container block
+	LabelKind      = "stsd.kind"      // KindInit, KindSidecar, KindMain, KindSandbox; none: KindMain
+	LabelSandbox   = "stsd.sandbox"   // id of the sandbox that the container joined
 	LabelClaim     = "stsd.claim"     // on volumes
+	LabelScratch   = "stsd.scratch"   // on volumes of scratch folders: the block's name
 	LabelRestarts  = "stsd.restarts"  // restart count of this container's pod when it was made
 	LabelRendering = "stsd.rendering" // digest of the PodSpec it was made from
 	LabelService   = "stsd.service"   //

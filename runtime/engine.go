@@ -30,14 +30,16 @@ type Engine interface {
 	// another revision, or one that is stopping or ended, is ErrConflict.
 	Create(ctx context.Context, spec jobspecs.PodSpec) error
 
-	// Stop accepts the end of a pod: stop signal, then a kill after grace. It
-	// cancels a creation under way. Progress shows in List: Stopping, then
-	// Stopped. An absent or ended pod is nil.
-	Stop(ctx context.Context, name PodName, grace time.Duration) error
+	// Stop accepts the end of a pod: hooks and stop signal, then a kill after the
+	// grace. It cancels a creation under way. Progress shows in List: Stopping,
+	// then Stopped. An absent or ended pod is nil. A later Stop can only shorten
+	// the grace.
+	Stop(ctx context.Context, name PodName, o StopOptions) error
 
-	// Remove forgets an ended pod and removes its containers. With keep the last
-	// ended one stays, renamed, for `logs --previous` of the pod that follows; it
-	// no longer counts as a pod. It never touches a volume. An absent pod is nil
+	// Remove forgets an ended pod and removes its containers and scratch folders.
+	// With keep the last ended one of each main stays, renamed, for `logs
+	// --previous` of the pod that follows; it no longer counts as a pod. It never
+	// touches a claim's volume. An absent pod is nil
 	// (without keep, a container kept earlier goes too); a running one is
 	// ErrRunning.
 	Remove(ctx context.Context, name PodName, keep bool) error
@@ -47,6 +49,23 @@ type Engine interface {
 	// (after a reconnect). The channel closes when ctx ends.
 	Watch(ctx context.Context) (<-chan jobspecs.Key, error)
 }
+
+// StopOptions say how a pod ends.
+type StopOptions struct {
+	Grace time.Duration // from the begin of its end to the kill; zero kills at once
+	Why   string        // one of Why…, given to its hooks as STSD_REASON; empty: WhyDelete
+}
+
+// Why a pod ends, or a hook is called: the values of STSD_REASON.
+const (
+	WhyRestart   = "restart"    // it comes back as it was
+	WhyUpdate    = "update"     // it comes back with another revision
+	WhyScaleDown = "scale_down" // its ordinal goes
+	WhyDelete    = "delete"     // its set goes
+	WhyReplace   = "replace"    // it comes back with fresh volumes
+	WhyStop      = "stop"       // it stays away until it is started
+	WhyStart     = "start"      // post_start of a pod's first container; of a later one it is WhyRestart
+)
 
 // PodName names one pod.
 type PodName struct{ Namespace, Name string }
@@ -78,12 +97,20 @@ const (
 	ReasonPullFailed      = "PullFailed"        // Failed: registry not reachable or broken
 	ReasonAccessDenied    = "AccessDenied"      // Failed: the registry refuses us
 	ReasonBadCommand      = "BadCommand"        // Failed: the process cannot be started
+	ReasonWrongPlatform   = "WrongPlatform"     // Failed: the image is for another architecture
+	ReasonRunsAsRoot      = "RunsAsRoot"        // Failed: run_as_non_root, and the user is root or not known
+	ReasonNoMemoryFolder  = "NoMemoryFolder"    // Failed: no folder in memory for sensitive files
 	ReasonNameTaken       = "NameTaken"         // Failed: a foreign container has the name; Message names it
 	ReasonPortTaken       = "PortTaken"         // Failed: a host port is taken; Message names the owner where known
 	ReasonAddressTaken    = "AddressTaken"      // Failed: a foreign container has the address
 	ReasonNetworkTaken    = "NetworkTaken"      // Failed: a foreign network has the name or subnet
 	ReasonVolumeForeign   = "VolumeForeign"     // Failed: a foreign volume has the name
 	ReasonCreateFailed    = "CreateFailed"      // Failed: the engine refuses it
+	ReasonInitRunning     = "InitRunning"       // Initializing: an init container runs; Message names it
+	ReasonPostStart       = "PostStartPending"  // Starting: its post_start hook runs
+	ReasonPostStartFailed = "PostStartFailed"   // Backoff, Stopping: restarted because its post_start hook failed
+	ReasonPreStop         = "PreStopRunning"    // Stopping: its pre_stop hook runs
+	ReasonSandbox         = "SandboxEnded"      // Stopping, Backoff: its sandbox ended; the whole pod begins again
 	ReasonExited          = "Exited"            // Backoff: the process ended
 	ReasonOOMKilled       = "OOMKilled"         // Backoff: out of memory
 	ReasonLiveness        = "LivenessFailed"    // Backoff, Stopping: restarted by its liveness probe
@@ -102,6 +129,7 @@ const (
 func Permanent(reason string) bool {
 	switch reason {
 	case ReasonImageMissing, ReasonImageUnknown, ReasonAccessDenied, ReasonBadCommand,
+		ReasonWrongPlatform, ReasonRunsAsRoot, ReasonNoMemoryFolder,
 		ReasonNameTaken, ReasonPortTaken, ReasonAddressTaken, ReasonNetworkTaken, ReasonVolumeForeign, ReasonNoAddress:
 		return true
 	}
@@ -142,21 +170,37 @@ type Pod struct {
 	Rendering, Started string
 
 	Address  netip.Addr
-	Restarts int
-	Image    string
+	Restarts int    // of all its containers that are meant to last
+	Image    string // of its first main
 	ImageID  string
+	Role     string // what its role probe printed last
 
-	Containers []Container
+	Containers []Container // in the order in which they begin; the sandbox is none of them
+	Notes      []Note      // what happened to it lately, oldest first
+}
+
+// Note is something that happened to a pod and that its phase does not tell: a
+// hook that failed, a kill after the grace.
+type Note struct {
+	N         int // grows by one, from 1, as long as the pod is known to the engine
+	Time      time.Time
+	Container string
+	Warning   bool
+	Reason    string // an event's
+	Message   string
 }
 
 // Container is one container of a pod.
 type Container struct {
 	Name      string
-	ID        string
+	Kind      string // jobspecs.KindInit, KindSidecar, KindMain
+	ID        string // empty: there is none yet
 	Image     string
 	ImageID   string
-	State     string // "created", "running", "paused", "exited", "dead"
+	State     string // "waiting", "created", "running", "paused", "exited", "dead"
 	Ready     bool
+	Reason    string // as of a pod, of this container alone
+	Message   string
 	ExitCode  *int // of the last ended one; nil: none
 	OOMKilled bool
 	Signal    string

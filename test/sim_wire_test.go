@@ -67,10 +67,10 @@ func (d desk) Create(ctx context.Context, spec jobspecs.PodSpec) error {
 	return d.life.read(func() error { return d.Engine.Create(ctx, spec) })
 }
 
-func (d desk) Stop(ctx context.Context, name runtime.PodName, grace time.Duration) error {
+func (d desk) Stop(ctx context.Context, name runtime.PodName, o runtime.StopOptions) error {
 	set, ordinal, _ := jobspecs.ParseMember(name.Name)
 	d.life.rig.witness.asked(keyOf(set), deed{verb: "stop", ordinal: ordinal})
-	return d.life.read(func() error { return d.Engine.Stop(ctx, name, grace) })
+	return d.life.read(func() error { return d.Engine.Stop(ctx, name, o) })
 }
 
 func (d desk) Remove(ctx context.Context, name runtime.PodName, keep bool) error {
@@ -187,10 +187,30 @@ func (w wire) Image(ctx context.Context, ref string) (i pods.Image, err error) {
 	return i, err
 }
 
-func (w wire) Pull(ctx context.Context, ref string, progress func(string)) error {
-	return w.life.write(func() error { return w.Host.Pull(ctx, ref, progress) })
+func (w wire) Pull(ctx context.Context, ref string, auth *jobspecs.RegistryAuth, progress func(string)) error {
+	return w.life.write(func() error { return w.Host.Pull(ctx, ref, auth, progress) })
 }
 
-func (w wire) Check(ctx context.Context, id string, addr netip.Addr, p jobspecs.Probe) error {
-	return w.life.read(func() error { return w.Host.Check(ctx, id, addr, p) })
+func (w wire) Check(ctx context.Context, t pods.Target, p jobspecs.Probe) (said string, err error) {
+	err = w.life.read(func() error {
+		said, err = w.Host.Check(ctx, t, p)
+		return err
+	})
+	return said, err
+}
+
+func (w wire) Hook(ctx context.Context, t pods.Target, h pods.Hook) error {
+	return w.life.write(func() error { return w.Host.Hook(ctx, t, h) })
+}
+
+func (w wire) SandboxImage(ctx context.Context) (i pods.Image, err error) {
+	err = w.life.write(func() error {
+		i, err = w.Host.SandboxImage(ctx)
+		return err
+	})
+	return i, err
+}
+
+func (w wire) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
+	return w.life.write(func() error { return w.Host.RemoveScratch(ctx, pod) })
 }

@@ -445,6 +445,7 @@ func (r *renderer) volumes(v view) ([]jobspecs.VolumeSpec, error) {
 
 func (v view) container(name string, c containerDoc) (jobspecs.Container, error) {
 	out := jobspecs.Container{
+		Kind:       jobspecs.KindMain,
 		Name:       name,
 		Image:      c.Image,
 		ImageID:    v.env.ImageIDs[c.Image],
@@ -506,7 +507,7 @@ func (v view) mounts(written map[string][]mountDoc) []jobspecs.Mount {
 	for _, claim := range sortedKeys(written) {
 		volume := jobspecs.VolumeName(v.set.Namespace, claim, v.set.Name, v.env.Ordinal)
 		for _, m := range written[claim] {
-			out = append(out, jobspecs.Mount{Claim: claim, Volume: volume, Path: m.Path, ReadOnly: m.ReadOnly})
+			out = append(out, jobspecs.Mount{Kind: jobspecs.MountVolume, Claim: claim, Volume: volume, Path: m.Path, ReadOnly: m.ReadOnly})
 		}
 	}
 	return out

@@ -21,20 +21,35 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/runtime/pods"
 )
 
 // Check runs one probe. ctx carries its time-out.
-func (h *Host) Check(ctx context.Context, id string, addr netip.Addr, probe jobspecs.Probe) error {
+func (h *Host) Check(ctx context.Context, t pods.Target, probe jobspecs.Probe) (said string, err error) {
 	switch {
 	case probe.HTTP != nil:
-		return checkHTTP(ctx, addr, probe.HTTP)
+		return "", checkHTTP(ctx, t.Address, probe.HTTP)
 	case probe.TCP != nil:
-		return checkTCP(ctx, addr, probe.TCP)
+		return "", checkTCP(ctx, t.Address, probe.TCP)
 	case len(probe.Exec) > 0:
-		return h.checkExec(ctx, id, probe.Exec)
+		return "", h.checkExec(ctx, t.ID, probe.Exec)
 	}
-	return nil
+	return "", nil
 }
+
+// SandboxImage implements pods.Host.
+func (h *Host) SandboxImage(ctx context.Context) (pods.Image, error) {
+	return pods.Image{}, errors.New("not written yet")
+}
+
+// Hook implements pods.Host.
+func (h *Host) Hook(ctx context.Context, t pods.Target, hook pods.Hook) error {
+	return errors.New("not written yet")
+}
+
+// RemoveScratch implements pods.Host.
+func (h *Host) RemoveScratch(ctx context.Context, pod runtime.PodName) error { return nil }
 
 // probes makes a connection per probe, as a client that comes fresh would, and
 // trusts any certificate, as the kubelet does. A redirect within the host is

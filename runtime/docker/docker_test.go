@@ -760,7 +760,7 @@ func TestProbes(t *testing.T) {
 		{"exec fails", jobspecs.Probe{Exec: []string{"/helper", "exit", "2", "no", "quorum"}}, "exec /helper exit 2 no quorum: exit code 2: no quorum"},
 		{"exec of nothing", jobspecs.Probe{Exec: []string{"nosuch"}}, `exec nosuch: exit code 126: exec: "nosuch": executable file not found in $PATH`},
 	} {
-		err := e.Check(t.Context(), id, s.Pod.Address, c.probe)
+		_, err := e.Check(t.Context(), pods.Target{ID: id, Address: s.Pod.Address}, c.probe)
 		if got := errorText(err); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -793,7 +793,7 @@ func TestLateExecIsKilledWithItsChildren(t *testing.T) {
 	id := e.run(s)
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
-	err := e.Check(ctx, id, s.Pod.Address, jobspecs.Probe{Exec: []string{"/helper", "family", "2"}})
+	_, err := e.Check(ctx, pods.Target{ID: id, Address: s.Pod.Address}, jobspecs.Probe{Exec: []string{"/helper", "family", "2"}})
 	if got := errorText(err); got != "exec /helper family 2: timed out" {
 		t.Errorf("err = %q", got)
 	}
@@ -814,7 +814,7 @@ func TestUnreachableEngine(t *testing.T) {
 	_, volErr := h.Volumes().List(t.Context(), jobspecs.Key{Namespace: "a", Name: "b"})
 	createErr := h.Volumes().Create(t.Context(), jobspecs.Key{}, 0, jobspecs.VolumeSpec{Name: "x"})
 	_, imageErr := h.Image(t.Context(), "x")
-	pullErr := h.Pull(t.Context(), "x", nil)
+	pullErr := h.Pull(t.Context(), "x", nil, nil)
 	_, execErr := h.Exec(t.Context(), runtime.PodName{Namespace: "a", Name: "b"}, runtime.ExecOptions{})
 	stopErr := h.Stop(t.Context(), "x", "", time.Second)
 	startErr := h.Start(t.Context(), "x")

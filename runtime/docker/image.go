@@ -11,6 +11,7 @@ import (
 
 	"github.com/docker/docker/api/types/image"
 
+	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
 )
@@ -67,7 +68,7 @@ func healthcheck(test, shell []string) []string {
 }
 
 // Pull brings an image, with the credentials of this user's Docker configuration.
-func (h *Host) Pull(ctx context.Context, ref string, progress func(string)) error {
+func (h *Host) Pull(ctx context.Context, ref string, auth *jobspecs.RegistryAuth, progress func(string)) error {
 	stream, err := h.cli().ImagePull(ctx, ref, image.PullOptions{RegistryAuth: registryAuth(ref)})
 	if err != nil {
 		return known(pullReason(err.Error()), err, "pull %s", ref)

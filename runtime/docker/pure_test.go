@@ -359,7 +359,7 @@ func TestHTTPProbe(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		at := netip.MustParseAddrPort(c.server.Listener.Addr().String())
 		probe := jobspecs.Probe{HTTP: &jobspecs.HTTPCheck{Port: int(at.Port()), Path: c.path, Scheme: c.scheme, Headers: map[string]string{"Host": "web", "X-A": "1"}}}
-		err := (&Host{}).Check(ctx, "", at.Addr(), probe)
+		_, err := (&Host{}).Check(ctx, pods.Target{Address: at.Addr()}, probe)
 		cancel()
 		if got := strings.ReplaceAll(errorText(err), at.String(), "ADDR"); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.scheme, c.path, got, c.want)

@@ -131,17 +131,17 @@ func TestPull(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 
 	ref := addr + "/app:1"
-	check(t, e.Pull(t.Context(), ref, nil))
+	check(t, e.Pull(t.Context(), ref, nil, nil))
 	t.Cleanup(func() { raw().ImageRemove(context.Background(), ref, image.RemoveOptions{}) })
 	if id := must(e.ImageID(t.Context(), ref))(t); !strings.HasPrefix(id, "sha256:") {
 		t.Errorf("id = %q", id)
 	}
 
-	wantProblem(t, e.Pull(t.Context(), addr+"/app:2", nil), runtime.ReasonImageUnknown, "")
-	wantProblem(t, e.Pull(t.Context(), addr+"/nosuch:1", nil), runtime.ReasonImageUnknown, "")
-	wantProblem(t, e.Pull(t.Context(), "Not A Name", nil), runtime.ReasonImageUnknown, "")
+	wantProblem(t, e.Pull(t.Context(), addr+"/app:2", nil, nil), runtime.ReasonImageUnknown, "")
+	wantProblem(t, e.Pull(t.Context(), addr+"/nosuch:1", nil, nil), runtime.ReasonImageUnknown, "")
+	wantProblem(t, e.Pull(t.Context(), "Not A Name", nil, nil), runtime.ReasonImageUnknown, "")
 	r.Close()
-	wantProblem(t, e.Pull(t.Context(), addr+"/app:1", nil), runtime.ReasonPullFailed, "")
+	wantProblem(t, e.Pull(t.Context(), addr+"/app:1", nil, nil), runtime.ReasonPullFailed, "")
 }
 
 func TestPullWithCredentials(t *testing.T) {
@@ -149,11 +149,11 @@ func TestPullWithCredentials(t *testing.T) {
 	addr := newRegistry(t, true).Listener.Addr().String()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	ref := addr + "/app:1"
-	wantProblem(t, e.Pull(t.Context(), ref, nil), runtime.ReasonAccessDenied, "")
+	wantProblem(t, e.Pull(t.Context(), ref, nil, nil), runtime.ReasonAccessDenied, "")
 
 	login := fmt.Sprintf(`{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, addr)
 	check(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(login), 0o600))
-	check(t, e.Pull(t.Context(), ref, nil))
+	check(t, e.Pull(t.Context(), ref, nil, nil))
 	t.Cleanup(func() { raw().ImageRemove(context.Background(), ref, image.RemoveOptions{}) })
 }
 
@@ -163,7 +163,7 @@ func TestPullHeedsContext(t *testing.T) {
 	r := newRegistry(t, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	err := e.Pull(ctx, r.Listener.Addr().String()+"/slow/app:1", nil)
+	err := e.Pull(ctx, r.Listener.Addr().String()+"/slow/app:1", nil, nil)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v, want a deadline", err)
 	}
@@ -174,7 +174,7 @@ func TestPullFromNobody(t *testing.T) {
 	e := newEnv(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
-	err := e.Pull(t.Context(), l.Addr().String()+"/app:1", nil)
+	err := e.Pull(t.Context(), l.Addr().String()+"/app:1", nil, nil)
 	wantProblem(t, err, runtime.ReasonPullFailed, "")
 	t.Log(err)
 }

@@ -119,7 +119,7 @@ func (b *bench) create(s jobspecs.PodSpec) {
 
 func (b *bench) stop(ordinal int, grace time.Duration) {
 	b.Helper()
-	b.ok("stop", b.Engine.Stop(b.Context(), b.name(ordinal), grace))
+	b.ok("stop", b.Engine.Stop(b.Context(), b.name(ordinal), runtime.StopOptions{Grace: grace}))
 }
 
 func (b *bench) remove(ordinal int, keep bool) {
@@ -222,7 +222,7 @@ var sentences = []sentence{
 		if want := []int{0, 2, 10}; !slices.Equal(got, want) {
 			b.Errorf("ordinals = %v, want %v", got, want)
 		}
-		b.ok("stop", b.Engine.Stop(b.Context(), runtime.PodName{Namespace: b.set.Namespace, Name: other.Name}, 0))
+		b.ok("stop", b.Engine.Stop(b.Context(), runtime.PodName{Namespace: b.set.Namespace, Name: other.Name}, runtime.StopOptions{}))
 	}},
 	{"stop is accepted at once and ends as Stopped", func(b *bench) {
 		b.create(b.spec(Serve, 0))

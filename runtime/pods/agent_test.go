@@ -340,7 +340,7 @@ func TestStopCutsAPullShort(t *testing.T) {
 		r.create(spec())
 		r.after(time.Second)
 		r.want("Pulling")
-		r.must(r.Stop(r.Context(), web0, time.Minute))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Minute}))
 		r.want("Stopped (StopRequested)")
 		r.must(r.Remove(r.Context(), web0, false))
 		r.want("absent")
@@ -351,7 +351,7 @@ func TestStopCutsAPullShort(t *testing.T) {
 func TestStopWaitsForTheGraceAndALaterStopShortensIt(t *testing.T) {
 	onHost(t, sim.Program{IgnoresTerm: true}, func(r *rig) {
 		r.create(spec())
-		r.must(r.Stop(r.Context(), web0, time.Minute))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Minute}))
 		if got, want := show(r.pod()), "Stopping (StopRequested) ready"; got != want {
 			r.Errorf("pod is %q, want %q", got, want)
 		}
@@ -362,7 +362,7 @@ func TestStopWaitsForTheGraceAndALaterStopShortensIt(t *testing.T) {
 			r.Errorf("remove while stopping: %v, want ErrRunning", err)
 		}
 		r.after(10 * time.Second)
-		r.must(r.Stop(r.Context(), web0, 5*time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: 5*time.Second}))
 		r.after(5 * time.Second)
 		r.want("Stopped (StopRequested)")
 	})
@@ -372,7 +372,7 @@ func TestReadinessIsProbedWhileStopping(t *testing.T) {
 	onHost(t, sim.Program{IgnoresTerm: true}, func(r *rig) {
 		r.create(spec(readiness(tcp(time.Second, 1)), liveness(tcp(time.Second, 1))))
 		r.after(time.Second)
-		r.must(r.Stop(r.Context(), web0, time.Minute))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Minute}))
 		r.want("Stopping (StopRequested) ready")
 		r.world.Sicken("web-0", "closed")
 		r.after(2 * time.Second)
@@ -543,7 +543,7 @@ func TestLostReplies(t *testing.T) {
 							r.after(10 * time.Minute)
 						}
 						r.want("Running ready restarts=2")
-						r.must(r.Stop(r.Context(), web0, time.Second))
+						r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 						r.after(time.Minute)
 						r.want("Stopped (StopRequested) restarts=2")
 						for range 8 {
@@ -570,7 +570,7 @@ func TestTheLastEndedContainerIsKept(t *testing.T) {
 		if c.ExitCode == nil || *c.ExitCode != 137 || c.Signal != "SIGKILL" {
 			r.Errorf("last end = %v %q, want 137 SIGKILL", c.ExitCode, c.Signal)
 		}
-		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.must(r.Remove(r.Context(), web0, true))
 		r.wantHost("web-0_previous exited")
@@ -604,7 +604,7 @@ func TestAnotherRevisionBeginsToCountAnew(t *testing.T) {
 		r.create(spec())
 		r.world.Kill("web-0")
 		r.want("Running ready restarts=1")
-		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.must(r.Remove(r.Context(), web0, true))
 		s := spec()
@@ -654,7 +654,7 @@ func TestARenamedContainerIsStillThePods(t *testing.T) {
 		r.want("Running ready")
 		r.connect()
 		r.want("Running ready? unmanaged")
-		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.must(r.Remove(r.Context(), web0, false))
 		r.wantHost("")
@@ -734,7 +734,7 @@ func TestAForeignPreviousNameDoesNotKeepAPodDown(t *testing.T) {
 		r.world.Kill("web-0")
 		r.after(time.Minute)
 		r.want("Running ready restarts=1")
-		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.must(r.Remove(r.Context(), web0, true))
 		r.wantHost("web-0_previous running")
@@ -747,7 +747,7 @@ func TestAStopDoesNotWaitForALook(t *testing.T) {
 		r.world.Fail(sim.Fault{Verb: "inspect", Times: -1})
 		r.world.Pause("web-0")
 		r.after(time.Second)
-		r.must(r.Stop(r.Context(), web0, time.Second))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.wantHost("web-0 exited")
 		r.world.Mend()

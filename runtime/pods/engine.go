@@ -7,7 +7,6 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -133,7 +132,7 @@ func (e *Engine) Create(_ context.Context, spec jobspecs.PodSpec) error {
 }
 
 // Stop implements runtime.Engine.
-func (e *Engine) Stop(_ context.Context, name runtime.PodName, grace time.Duration) error {
+func (e *Engine) Stop(_ context.Context, name runtime.PodName, o runtime.StopOptions) error {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if err := e.reachable(); err != nil {
@@ -145,7 +144,7 @@ func (e *Engine) Stop(_ context.Context, name runtime.PodName, grace time.Durati
 	}
 	p.change(func(w *PodWorld) {
 		if w.Phase != runtime.Stopped {
-			w.ordered(grace)
+			w.ordered(o.Grace)
 		}
 	})
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 // Host runs single containers: Docker's, or the simulator's. It is the small
@@ -23,9 +24,10 @@ type Host interface {
 	// Inspect is one container, by id or name, whoever made it. ErrNoContainer.
 	Inspect(ctx context.Context, id string) (Container, error)
 
-	// Create makes the container but does not start it: network and resolver of
-	// the pod are made where missing, files are put into it. When it fails
-	// nothing is left behind. Its errors are *Problem where a reason is known.
+	// Create makes the container but does not start it: network, resolver, scratch
+	// folders and sub-paths of the pod are made where missing, files are put into
+	// it, fresh volumes are given to its group and user. When it fails nothing is
+	// left behind. Its errors are *Problem where a reason is known.
 	Create(ctx context.Context, spec ContainerSpec) (id string, err error)
 	// Start starts a created container. Its errors are *Problem where a reason is
 	// known (PortTaken, AddressTaken, BadCommand).
@@ -40,16 +42,49 @@ type Host interface {
 
 	// Image is the local image that ref (a name or an id) means. ErrNoImage.
 	Image(ctx context.Context, ref string) (Image, error)
-	// Pull brings an image; progress gets short texts ("12 MB of 30 MB").
-	// Errors are *Problem.
-	Pull(ctx context.Context, ref string, progress func(string)) error
+	// Pull brings an image, with these credentials (nil: what the host has);
+	// progress gets short texts ("12 MB of 30 MB"). Errors are *Problem.
+	Pull(ctx context.Context, ref string, auth *jobspecs.RegistryAuth, progress func(string)) error
+	// SandboxImage is the image of a pod's sandbox, made where it is missing.
+	SandboxImage(ctx context.Context) (Image, error)
 
 	// Check runs one probe against a running container and returns nil when it
-	// succeeded. ctx carries the probe's time-out; an exec that outlives it is
-	// killed. The error is what a person should read:
+	// succeeded. said is the first line that an exec printed, without its end. ctx
+	// carries the probe's time-out; an exec that outlives it is killed. The error
+	// is what a person should read:
 	// "http 10.87.0.11:8080/healthz: connection refused".
-	Check(ctx context.Context, id string, addr netip.Addr, probe jobspecs.Probe) error
+	Check(ctx context.Context, t Target, probe jobspecs.Probe) (said string, err error)
+	// Hook runs a lifecycle hook in or against a running container; ctx bounds it,
+	// and an exec that outlives it is killed. A post_start that succeeded is
+	// remembered for this run of the container (Container.PostStarted), over a
+	// restart of stsd where the host can. The error reads as Check's.
+	Hook(ctx context.Context, t Target, h Hook) error
+
+	// RemoveScratch removes the scratch folders of a pod without containers. None
+	// is nil.
+	RemoveScratch(ctx context.Context, pod runtime.PodName) error
 }
+
+// Target is a running container that is asked something.
+type Target struct {
+	ID      string
+	Address netip.Addr
+	Run     time.Time // when this run of it began
+	Since   time.Time // of the last check of the same probe that came back; zero: none yet. A log probe reads on from there
+}
+
+// Hook is one lifecycle hook to run.
+type Hook struct {
+	Kind    string // PostStart, PreStop
+	Handler jobspecs.Handler
+	Env     map[string]string // of an exec, on top of the container's own
+}
+
+// Kinds of a Hook.
+const (
+	PostStart = "post_start"
+	PreStop   = "pre_stop"
+)
 
 // Event is a hint that something happened to a container.
 type Event struct {
@@ -62,7 +97,16 @@ type ContainerSpec struct {
 	Labels map[string]string // stsd's own; the pod's are in Pod.Labels
 	Image  Image             // resolved
 	Pod    jobspecs.PodSpec
-	Main   jobspecs.Container // which of Pod.Containers
+	Main   jobspecs.Container // which of Pod.Containers; of the sandbox only its Kind is set
+
+	// Sandbox is the id of the running sandbox whose network, host name and (where
+	// the pod shares them) processes it joins. Empty: it has its own, the pod's
+	// address and ports too.
+	Sandbox string
+	// Fresh are the volumes (names at the engine) that no container of the pod was
+	// made with and that have never run: they are given to the container's group
+	// and user.
+	Fresh []string
 }
 
 // Container is one container as the host has it.
@@ -79,6 +123,8 @@ type Container struct {
 	CreatedAt  time.Time
 	StartedAt  time.Time // zero: never
 	FinishedAt time.Time // zero: not ended
+
+	PostStarted bool // this run's post_start hook is known to have succeeded
 }
 
 // Running tells whether its process lives (a paused one does).
@@ -91,6 +137,7 @@ type Image struct {
 	ID          string
 	Healthcheck []string // the image's HEALTHCHECK as an argv (CMD-SHELL becomes /bin/sh -c …); nil: none
 	Platform    string   // "linux/amd64"
+	User        string   // the image's USER; "": root
 }
 
 // Errors of a Host.

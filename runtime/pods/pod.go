@@ -151,7 +151,7 @@ func (p *pod) take(ctx context.Context, w *PodWorld, s Step) (r Result) {
 	case Resolve:
 		r.Image, r.Err = p.host.Image(ctx, w.imageRef())
 	case Pull:
-		r.Err = p.host.Pull(ctx, w.main().Image, p.progress)
+		r.Err = p.host.Pull(ctx, w.main().Image, w.main().Auth, p.progress)
 	case Create:
 		r.ID, r.Err = p.host.Create(ctx, w.containerSpec())
 	case Start:
@@ -232,7 +232,8 @@ func (p *pod) verdict(ctx context.Context, c *Container, probe jobspecs.Probe) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
 	defer cancel()
-	return p.host.Check(ctx, c.ID, c.Address, probe)
+	_, err := p.host.Check(ctx, Target{ID: c.ID, Address: c.Address, Run: c.StartedAt}, probe)
+	return err
 }
 
 // life is one run of one container, as far as its checks go: they end with it.

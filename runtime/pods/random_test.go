@@ -67,7 +67,7 @@ func (h history) happen() {
 	case 11:
 		h.connect()
 	case 12:
-		_ = h.Stop(h.Context(), web0, time.Duration(h.IntN(4))*500*time.Millisecond)
+		_ = h.Stop(h.Context(), web0, runtime.StopOptions{Grace: time.Duration(h.IntN(4)) * 500 * time.Millisecond})
 	case 13:
 		w.Sicken("web-0", "sick")
 	case 14:

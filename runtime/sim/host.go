@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -348,7 +347,7 @@ func (h host) Image(ctx context.Context, ref string) (found pods.Image, err erro
 }
 
 // Pull implements pods.Host.
-func (h host) Pull(ctx context.Context, ref string, progress func(string)) error {
+func (h host) Pull(ctx context.Context, ref string, _ *jobspecs.RegistryAuth, progress func(string)) error {
 	h.mu.Lock()
 	var p Program
 	if im := h.images[ref]; im != nil {
@@ -375,7 +374,8 @@ func (h host) Pull(ctx context.Context, ref string, progress func(string)) error
 }
 
 // Check implements pods.Host.
-func (h host) Check(ctx context.Context, id string, _ netip.Addr, probe jobspecs.Probe) error {
+func (h host) Check(ctx context.Context, t pods.Target, probe jobspecs.Probe) (said string, err error) {
+	id := t.ID
 	h.mu.Lock()
 	var takes time.Duration
 	if b, err := h.box(id); err == nil {
@@ -383,9 +383,9 @@ func (h host) Check(ctx context.Context, id string, _ netip.Addr, probe jobspecs
 	}
 	h.mu.Unlock()
 	if err := sleep(ctx, takes); err != nil {
-		return late(probe, err)
+		return "", late(probe, err)
 	}
-	return late(probe, h.call(ctx, "check", h.name(id), func() error {
+	return "", late(probe, h.call(ctx, "check", h.name(id), func() error {
 		b, err := h.box(id)
 		switch {
 		case err != nil:
@@ -404,3 +404,16 @@ func late(probe jobspecs.Probe, err error) error {
 	}
 	return err
 }
+
+// SandboxImage implements pods.Host.
+func (h host) SandboxImage(ctx context.Context) (pods.Image, error) {
+	return pods.Image{}, errors.New("not written yet")
+}
+
+// Hook implements pods.Host.
+func (h host) Hook(ctx context.Context, t pods.Target, hook pods.Hook) error {
+	return errors.New("not written yet")
+}
+
+// RemoveScratch implements pods.Host.
+func (h host) RemoveScratch(ctx context.Context, pod runtime.PodName) error { return nil }
