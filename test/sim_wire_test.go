@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/stsd/stsd/daemon"
