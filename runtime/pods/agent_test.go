@@ -72,6 +72,8 @@ func onHost(t *testing.T, p sim.Program, f func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, world: sim.New(sim.Config{}), began: time.Now()}
 		r.world.Program("web:1", p)
+		r.must(r.world.Volumes().Create(t.Context(), key, 0, jobspecs.VolumeSpec{Claim: "data", Name: "data-web-0"}))
+		r.world.Forget()
 		defer func() { r.stop() }()
 		r.connect()
 		f(r)
@@ -362,7 +364,7 @@ func TestStopWaitsForTheGraceAndALaterStopShortensIt(t *testing.T) {
 			r.Errorf("remove while stopping: %v, want ErrRunning", err)
 		}
 		r.after(10 * time.Second)
-		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: 5*time.Second}))
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: 5 * time.Second}))
 		r.after(5 * time.Second)
 		r.want("Stopped (StopRequested)")
 	})

@@ -51,8 +51,10 @@ func doubled(first, top time.Duration, n int) time.Duration {
 	return min(d, top)
 }
 
-func or[T int | time.Duration](v, instead T) T {
-	if v > 0 {
+// or is v, or what stands in for it where it is zero.
+func or[T comparable](v, instead T) T {
+	var zero T
+	if v != zero {
 		return v
 	}
 	return instead

@@ -3,34 +3,52 @@ package pods
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
 
-// clear removes what an ended pod left at the host. It looks anew: a reply may
-// have been lost. What is not ours stays.
+// clear removes what an ended pod left at the host, its sandbox last. It looks
+// anew: a reply may have been lost. What is not ours stays.
 func (e *Engine) clear(ctx context.Context, name runtime.PodName, p *pod, keep bool) error {
 	if err := e.limits.enter(ctx, e.limits.calls); err != nil {
 		return err
 	}
 	defer func() { <-e.limits.calls }()
-	previous := jobspecs.ContainerName(name.Namespace, name.Name, jobspecs.PartPrevious)
+	var parts []spot
 	if p != nil {
-		if err := e.clearMain(ctx, name, p, keep, previous); err != nil {
+		world := p.snapshot()
+		keep = keep && (world.Spec == nil || len(world.Spec.Scratch) == 0) // a kept container would hold the folder
+		for i := range world.Parts {
+			parts = append(parts, world.at(len(world.Parts)-1-i))
+		}
+	}
+	for _, s := range parts {
+		if err := e.clearPart(ctx, name, s, keep && s.Kind == jobspecs.KindMain); err != nil {
 			return err
 		}
 	}
 	if keep {
 		return nil
 	}
-	return e.clearNamed(ctx, name, previous)
+	if err := e.clearKept(ctx, name, parts); err != nil {
+		return err
+	}
+	return e.host.RemoveScratch(ctx, name)
 }
 
-func (e *Engine) clearMain(ctx context.Context, name runtime.PodName, p *pod, keep bool, previous string) error {
-	id := jobspecs.ContainerName(name.Namespace, name.Name, "")
-	if containers := p.seen.Load().Containers; len(containers) > 0 {
-		id = containers[0].ID
+// snapshot is what is known of the pod now.
+func (p *pod) snapshot() PodWorld {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.world.clone()
+}
+
+func (e *Engine) clearPart(ctx context.Context, name runtime.PodName, s spot, keep bool) error {
+	id, previous := s.containerName(), s.previousName()
+	if s.Main != nil {
+		id = s.Main.ID
 	}
 	main, err := e.find(ctx, name, id)
 	switch {
@@ -53,6 +71,24 @@ func (e *Engine) clearMain(ctx context.Context, name runtime.PodName, p *pod, ke
 		return e.host.Remove(ctx, main.ID)
 	}
 	return err
+}
+
+// clearKept removes the kept containers of a pod.
+func (e *Engine) clearKept(ctx context.Context, name runtime.PodName, parts []spot) error {
+	e.mu.RLock()
+	names := slices.Clone(e.left[name])
+	e.mu.RUnlock()
+	names = append(names, jobspecs.ContainerName(name.Namespace, name.Name, jobspecs.PartPrevious))
+	for _, s := range parts {
+		names = append(names, s.previousName())
+	}
+	slices.Sort(names)
+	for _, n := range slices.Compact(names) {
+		if err := e.clearNamed(ctx, name, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clearNamed removes the kept container of a pod.

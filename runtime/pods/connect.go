@@ -1,10 +1,14 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,14 +99,15 @@ func (e *Engine) connected(list []Container) {
 	defer e.mu.Unlock()
 	found := grouped(list)
 	for name, g := range found {
-		if e.pods[name] != nil || g.main == nil {
+		if e.pods[name] != nil || !g.any() {
+			e.left[name] = g.kept()
 			continue
 		}
 		e.add(name, PodWorld{Set: g.set, Name: name.Name, Ordinal: g.ordinal, Offline: true})
 	}
 	for name, p := range e.pods {
 		g := found[name]
-		p.change(func(w *PodWorld) { w.reconnected(g.main, g.previous) })
+		p.change(func(w *PodWorld) { w.reconnected(g) })
 		if e.stops[p] == nil {
 			e.begin(p)
 		}
@@ -135,8 +140,7 @@ func (e *Engine) happened(id string) {
 func (p *pod) knows(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := &p.world
-	return w.Main != nil && w.Main.ID == id || w.Previous != nil && w.Previous.ID == id
+	return p.world.knows(id)
 }
 
 // add makes a pod; e.mu is held.
@@ -163,11 +167,48 @@ func (e *Engine) forget(name runtime.PodName, p *pod) {
 	p.hint()
 }
 
-// group is the containers of one pod.
+// group is the containers of one pod, by block.
 type group struct {
-	set            jobspecs.Key
-	ordinal        int
+	set     jobspecs.Key
+	ordinal int
+	parts   map[string]found
+}
+
+// found is the containers of one part.
+type found struct {
+	kind, suffix   string
 	main, previous *Container
+}
+
+// any tells whether there is a container that is not just kept for its output.
+func (g group) any() bool {
+	for _, f := range g.parts {
+		if f.main != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// kept are the names of the containers that are just kept, sorted.
+func (g group) kept() []string {
+	var names []string
+	for _, f := range g.parts {
+		if f.previous != nil {
+			names = append(names, f.previous.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// blocks are the parts, the sandbox first, then by kind and name: the order in
+// which they begin is the spec's to say.
+func (g group) blocks() []string {
+	ranks := map[string]int{jobspecs.KindSandbox: 0, jobspecs.KindInit: 1, jobspecs.KindSidecar: 2, jobspecs.KindMain: 3}
+	return slices.SortedFunc(maps.Keys(g.parts), func(a, b string) int {
+		return cmp.Or(ranks[g.parts[a].kind]-ranks[g.parts[b].kind], strings.Compare(a, b))
+	})
 }
 
 // owner is the pod that a container's labels name.
@@ -186,7 +227,8 @@ func podOf(c *Container) (owner, bool) {
 	return owner{runtime.PodName{Namespace: set.Namespace, Name: jobspecs.MemberName(set.Name, ordinal)}, set, ordinal}, true
 }
 
-// grouped sorts containers to their pods by label: a name can be changed by hand.
+// grouped sorts containers to their pods and parts by label: a name can be changed
+// by hand. A pod has its own name in common with one of its containers.
 func grouped(list []Container) map[runtime.PodName]group {
 	groups := map[runtime.PodName]group{}
 	for _, c := range list {
@@ -194,24 +236,61 @@ func grouped(list []Container) map[runtime.PodName]group {
 		if !ok {
 			continue
 		}
-		g := groups[o.name]
-		g.set, g.ordinal = o.set, o.ordinal
-		switch {
-		case c.Name == jobspecs.ContainerName(o.name.Namespace, o.name.Name, jobspecs.PartPrevious):
-			g.previous = &c
-		case g.main == nil || preferred(&c, g.main, jobspecs.ContainerName(o.name.Namespace, o.name.Name, "")):
-			g.main = &c
+		g, ok := groups[o.name]
+		if !ok {
+			g = group{set: o.set, ordinal: o.ordinal, parts: map[string]found{}}
+			groups[o.name] = g
 		}
-		groups[o.name] = g
+		block := c.Labels[jobspecs.LabelContainer]
+		f := g.parts[block]
+		f.kind = kindOf(c.Labels[jobspecs.LabelKind])
+		f.add(&c, o.name, block)
+		g.parts[block] = f
+	}
+	for name, g := range groups {
+		g.name(name)
 	}
 	return groups
 }
 
-// preferred tells which of two containers of one pod is the main one: what runs,
-// then what has the name.
+// add sorts a container in by its name.
+func (f *found) add(c *Container, pod runtime.PodName, block string) {
+	name := func(part string) string { return jobspecs.ContainerName(pod.Namespace, pod.Name, part) }
+	switch c.Name {
+	case name(jobspecs.PreviousPart("")), name(jobspecs.PreviousPart(block)):
+		f.previous = c
+		return
+	}
+	if f.main == nil || preferred(c, f.main, name(block)) {
+		f.main = c
+	}
+}
+
+// name finds out what the parts are called: the one with the pod's own name, or
+// the only main, needs no suffix.
+func (g group) name(pod runtime.PodName) {
+	mains := 0
+	for _, f := range g.parts {
+		if f.kind == jobspecs.KindMain {
+			mains++
+		}
+	}
+	for block, f := range g.parts {
+		f.suffix = block
+		for _, own := range []string{jobspecs.ContainerName(pod.Namespace, pod.Name, ""), jobspecs.ContainerName(pod.Namespace, pod.Name, jobspecs.PartPrevious)} {
+			if f.kind == jobspecs.KindMain && (mains == 1 || f.main != nil && f.main.Name == own || f.previous != nil && f.previous.Name == own) {
+				f.suffix = ""
+			}
+		}
+		g.parts[block] = f
+	}
+}
+
+// preferred tells which of two containers of one part counts: what runs, then
+// what has the name.
 func preferred(c, than *Container, name string) bool {
 	if c.Running() != than.Running() {
 		return c.Running()
 	}
-	return c.Name == name
+	return c.Name == name || strings.HasPrefix(name, c.Name+"_")
 }

@@ -35,9 +35,10 @@ type Engine struct {
 
 	mu    sync.RWMutex
 	pods  map[runtime.PodName]*pod
-	asked map[runtime.PodName]bool // see note
-	up    bool                     // connected, and every container looked at
-	last  error                    // why it is not up
+	asked map[runtime.PodName]bool     // see note
+	left  map[runtime.PodName][]string // names of containers that were kept of pods that are gone
+	up    bool                         // connected, and every container looked at
+	last  error                        // why it is not up
 	spawn func(run func(context.Context)) (stop func())
 	stops map[*pod]func()
 }
@@ -54,6 +55,7 @@ func New(c Config) *Engine {
 		},
 		pods:  map[runtime.PodName]*pod{},
 		asked: map[runtime.PodName]bool{},
+		left:  map[runtime.PodName][]string{},
 		stops: map[*pod]func(){},
 		last:  errors.New("not connected yet"),
 	}
@@ -113,10 +115,7 @@ func (e *Engine) Create(_ context.Context, spec jobspecs.PodSpec) error {
 	if !ok {
 		p = e.add(name, PodWorld{Set: spec.Set, Name: spec.Name, Ordinal: spec.Ordinal, Afresh: e.asked[name]})
 		delete(e.asked, name)
-		p.change(func(w *PodWorld) {
-			w.Stale, w.StalePrev = true, true
-			w.handOver(spec)
-		})
+		p.change(func(w *PodWorld) { w.handOver(spec) })
 		e.begin(p)
 		return nil
 	}
@@ -144,7 +143,7 @@ func (e *Engine) Stop(_ context.Context, name runtime.PodName, o runtime.StopOpt
 	}
 	p.change(func(w *PodWorld) {
 		if w.Phase != runtime.Stopped {
-			w.ordered(o.Grace)
+			w.ordered(Order{Grace: o.Grace, Why: o.Why})
 		}
 	})
 	return nil
@@ -164,11 +163,29 @@ func (e *Engine) Remove(ctx context.Context, name runtime.PodName, keep bool) er
 	if err := e.clear(ctx, name, p, keep); err != nil {
 		return fmt.Errorf("remove pod %s: %w", name.Name, err)
 	}
+	e.keep(name, p, keep)
 	if p != nil {
 		e.forget(name, p)
 		e.note(name, keep && p.seen.Load().Reason == runtime.ReasonStopRequested)
 	}
 	return nil
+}
+
+// keep remembers which containers of a pod that is gone were kept.
+func (e *Engine) keep(name runtime.PodName, p *pod, keep bool) {
+	var names []string
+	if p != nil && keep {
+		world := p.snapshot()
+		world.each(func(s spot) { names = append(names, s.previousName()) })
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !keep {
+		delete(e.left, name)
+	}
+	if len(names) > 0 {
+		e.left[name] = names
+	}
 }
 
 // note remembers, until the name is used again, that its pod was stopped because

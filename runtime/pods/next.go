@@ -24,25 +24,36 @@ const (
 	Rename  Verb = "rename"
 )
 
-// both is the part of a Look that means the main and the previous container.
+// both is the Which of a Look that means the main and the previous container.
 const both = "both"
 
-// Step is one thing to do now.
+// Step is one thing to do now with a container of a part.
 type Step struct {
-	Verb Verb
-	Part string // "": the main container; jobspecs.PartPrevious; both
-	Why  string
+	Verb  Verb
+	Which string // "": the one that counts; jobspecs.PartPrevious; both
+	Why   string
 
 	ID     string        // of the container; empty where it is made, or found by name
 	Name   string        // Rename: the new name
+	Joins  string        // Create: the sandbox; empty: none
 	Grace  time.Duration // Stop
 	KillAt time.Time     // Stop: when Grace is over
-	Doom   *Doom         // Stop: what it is followed by a restart for
+	Doom   *Doom         // Stop: what it is followed by a restart for; nil: it is not
 }
 
-func (s Step) doom() *Doom {
-	d := *s.Doom
-	return &d
+// PartPlan is what was decided for one part.
+type PartPlan struct {
+	Phase   runtime.Phase
+	Reason  string
+	Message string
+	Tries   int
+
+	Step    *Step     // nil: nothing to do now
+	Cancel  bool      // the step that is being taken has lost its purpose
+	Checks  []Kind    // to send now
+	Hook    string    // to send now: PostStart, PreStop
+	CutHook bool      // the hook that runs has lost its purpose
+	Wake    time.Time // when to decide again although nothing happened; zero: never
 }
 
 // PodPlan is what Next decided.
@@ -51,41 +62,67 @@ type PodPlan struct {
 	Reason  string
 	Message string
 	Tries   int
+	Parts   []PartPlan // as PodWorld.Parts
+	Wake    time.Time
 
-	Step   *Step     // nil: nothing to do now
-	Cancel bool      // the step that is being taken has lost its purpose
-	Checks []Kind    // to send now
-	Wake   time.Time // when to decide again although nothing happened; zero: never
+	names []string // of the parts, for String
 }
 
-// String is the plan as tests and people read it.
+// String is the plan as tests and people read it: how the pod is, and what is
+// done. The parts of a pod of several are named.
 func (p PodPlan) String() string {
 	var b strings.Builder
-	b.WriteString(string(p.Phase))
-	if p.Reason != "" {
-		b.WriteString(" (" + p.Reason + ")")
-	}
-	if p.Step != nil {
-		part := "main"
-		if p.Step.Part != "" {
-			part = p.Step.Part
+	b.WriteString(state(p.Phase, p.Reason))
+	for i, part := range p.Parts {
+		prefix := ""
+		if len(p.Parts) > 1 {
+			prefix = p.names[i] + " "
 		}
-		fmt.Fprintf(&b, ": %s %s (%s)", p.Step.Verb, part, p.Step.Why)
-	}
-	if p.Cancel {
-		b.WriteString(": cancel")
-	}
-	for _, k := range p.Checks {
-		b.WriteString("; check " + string(k))
+		if s := part.Step; s != nil {
+			fmt.Fprintf(&b, ": %s%s %s (%s)", prefix, s.Verb, or(s.Which, "main"), s.Why)
+		}
+		if part.Cancel {
+			b.WriteString(": " + prefix + "cancel")
+		}
+		if part.Hook != "" {
+			b.WriteString("; " + prefix + "hook " + part.Hook)
+		}
+		if part.CutHook {
+			b.WriteString("; " + prefix + "cut its hook")
+		}
+		for _, k := range part.Checks {
+			b.WriteString("; " + prefix + "check " + string(k))
+		}
 	}
 	return b.String()
 }
 
-// Next decides what to do with a pod now. The stages stand in the order in which
-// they matter; the first that has something to say says it.
+func state(phase runtime.Phase, reason string) string {
+	if reason == "" {
+		return string(phase)
+	}
+	return string(phase) + " (" + reason + ")"
+}
+
+// Next decides what to do with a pod now: for every part the stages stand in the
+// order in which they matter, and the first that has something to say says it.
 func Next(w PodWorld) PodPlan {
+	p := PodPlan{Phase: w.Phase}
+	for i := range w.Parts {
+		s := w.at(i)
+		p.Parts = append(p.Parts, s.next())
+		p.names = append(p.names, s.Block)
+		p.Wake = first(p.Wake, p.Parts[i].Wake)
+	}
+	if !w.Offline {
+		w.sum(&p)
+	}
+	return p
+}
+
+func (w spot) next() PartPlan {
 	if w.Offline {
-		return PodPlan{Phase: w.Phase, Cancel: w.Doing != nil}
+		return PartPlan{Cancel: w.Doing != nil}
 	}
 	p := w.decide()
 	p = w.lookFirst(p)
@@ -99,21 +136,25 @@ func Next(w PodWorld) PodPlan {
 		return p
 	}
 	var wake time.Time
-	p.Checks, wake = w.Probes.due(w.Now, w.Probes.kinds(w.Order != nil || w.Doom != nil, w.paused()))
+	p.Checks, wake = w.Probes.due(w.Now, w.Probes.kinds(w.Order != nil || w.Doom != nil || !w.EndBegan.IsZero(), w.paused()))
 	p.Wake = first(p.Wake, wake)
 	return p
 }
 
-func (w *PodWorld) decide() PodPlan {
+func (w spot) decide() PartPlan {
 	switch {
 	case w.Previous != nil && w.Previous.Running():
 		return w.fence()
 	case w.Order != nil:
 		return w.end()
 	case w.Lost != "":
-		return PodPlan{Phase: runtime.Stopped, Reason: w.Lost, Message: lostMessage(w.Lost)}
+		return PartPlan{Phase: runtime.Stopped, Reason: w.Lost, Message: lostMessage(w.Lost)}
 	case w.Spec == nil:
 		return w.unmanaged()
+	case w.running() && !w.current():
+		return w.leave()
+	case w.over() && !w.running():
+		return w.finished()
 	case w.Main == nil:
 		return w.make()
 	case w.running():
@@ -131,41 +172,25 @@ func lostMessage(reason string) string {
 	return "it was not running when the engine was connected"
 }
 
-// end: somebody asked for the pod's end.
-func (w *PodWorld) end() PodPlan {
-	p := PodPlan{Phase: runtime.Stopping, Reason: runtime.ReasonStopRequested}
-	switch {
-	case w.running():
-		p.Step = &Step{Verb: Stop, ID: w.Main.ID, Why: "its end was asked for", KillAt: w.Order.killAt(w.Now)}
-		p.Step.Grace = p.Step.KillAt.Sub(w.Now)
-	case w.Phase == runtime.Stopped, w.Doing == nil && !w.Stale: // late news of its end does not take it back
-		p.Phase, p.Message = runtime.Stopped, "its end was asked for"
-	}
-	return p
-}
+// finished: an init container ended well, and stays for its output.
+func (w spot) finished() PartPlan { return PartPlan{Phase: runtime.Running, Message: "it ended well"} }
 
 // unmanaged: without a spec a pod is left alone. One that dies before its spec
 // was handed over is the planner's, as if it had been found dead.
-func (w *PodWorld) unmanaged() PodPlan {
-	if w.running() || w.Stale || w.Doing != nil {
-		return w.paint(PodPlan{Phase: runtime.Running})
+func (w spot) unmanaged() PartPlan {
+	if w.alive() || w.Stale || w.Doing != nil {
+		return w.paint(PartPlan{Phase: runtime.Running})
 	}
-	return PodPlan{Phase: runtime.Stopped, Reason: runtime.ReasonEngineRestarted, Message: lostMessage(runtime.ReasonEngineRestarted)}
+	return PartPlan{Phase: runtime.Stopped, Reason: runtime.ReasonEngineRestarted, Message: lostMessage(runtime.ReasonEngineRestarted)}
 }
 
 // fence: a kept container was started by somebody's hand. Two must never run.
-func (w *PodWorld) fence() PodPlan {
-	grace := 30 * time.Second
-	switch {
-	case w.Order != nil:
-		grace = w.Order.Grace
-	case w.Spec != nil:
-		grace = w.Spec.TerminationGrace
-	}
-	p := PodPlan{
+func (w spot) fence() PartPlan {
+	grace := w.grace()
+	p := PartPlan{
 		Phase: runtime.Pending, Reason: runtime.ReasonWaitingForFence,
 		Message: "container " + w.Previous.Name + " was started by hand and is being stopped",
-		Step: &Step{Verb: Stop, Part: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "it runs beside the pod",
+		Step: &Step{Verb: Stop, Which: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "it runs beside the pod",
 			Grace: grace, KillAt: w.Now.Add(grace)},
 	}
 	switch {
@@ -177,35 +202,88 @@ func (w *PodWorld) fence() PodPlan {
 	return p
 }
 
-// make: there is no container. One that ended shortly before holds it back.
-func (w *PodWorld) make() PodPlan {
-	main := w.main()
+// make: there is no container. One that ended shortly before holds it back, and
+// so does what has to begin before it.
+func (w spot) make() PartPlan {
+	block := w.block()
 	if past := w.past(); past != nil {
-		until := w.EndedAt.Add(restartDelay(main.Restart, streakOf(past, main.Restart)))
+		until := w.EndedAt.Add(restartDelay(block.Restart, streakOf(past, block.Restart)))
 		if w.Now.Before(until) {
 			return w.backoff(past, until)
 		}
 	}
 	switch {
-	case main.Pull == jobspecs.PullAlways && main.ImageID == "" && !w.Pulled:
+	case block.Pull == jobspecs.PullAlways && block.ImageID == "" && !w.Pulled:
 		return w.pull("pull is always")
 	case w.Absent && w.Image == nil:
 		return w.pull("the image is not here")
 	case w.Image == nil:
-		return PodPlan{Phase: runtime.Pending, Step: &Step{Verb: Resolve, Why: "what " + main.Image + " means now"}}
+		return PartPlan{Phase: runtime.Pending, Step: &Step{Verb: Resolve, Why: "what " + block.Image + " means now"}}
 	}
-	return PodPlan{Phase: runtime.Starting, Step: &Step{Verb: Create, Why: "there is none"}}
+	if what := w.gate(); what != "" {
+		return PartPlan{Phase: runtime.Pending, Message: "waiting for " + what}
+	}
+	joins := w.generation()
+	if joins == noSandbox || w.Kind == jobspecs.KindSandbox {
+		joins = ""
+	}
+	return PartPlan{Phase: runtime.Starting, Step: &Step{Verb: Create, Why: "there is none", Joins: joins}}
 }
 
-func (w *PodWorld) pull(why string) PodPlan {
-	return PodPlan{Phase: runtime.Pulling, Message: w.Said, Step: &Step{Verb: Pull, Why: why}}
+// gate is what the part has to wait for before its container is made; "" nothing.
+func (w spot) gate() string {
+	if w.Kind == jobspecs.KindSandbox {
+		return w.oldOnes()
+	}
+	if w.generation() == "" {
+		return "its sandbox"
+	}
+	for i := range w.Parts {
+		e := w.at(i)
+		switch {
+		case e.Block == w.Block:
+			return ""
+		case !w.begun() && !e.passed():
+			return e.Kind + " " + e.Block
+		case e.Kind == jobspecs.KindMain && e.starting():
+			return "the start of " + e.Block
+		}
+	}
+	return ""
+}
+
+// oldOnes are the containers that joined a sandbox that ended: there is no new one
+// while any of them runs.
+func (w spot) oldOnes() string {
+	for i := range w.Parts {
+		if e := w.at(i); e.Kind != jobspecs.KindSandbox && e.running() && !e.current() {
+			return "the end of " + e.Block
+		}
+	}
+	return ""
+}
+
+// starting tells whether a main is on its way from its container to the end of
+// its post_start hook: the next one waits for that, as at a kubelet.
+func (w spot) starting() bool {
+	switch {
+	case w.Doing != nil && (w.Doing.Verb == Create || w.Doing.Verb == Start):
+		return true
+	case w.running():
+		return w.current() && !w.posted()
+	}
+	return w.Main != nil && w.Main.State == "created" && w.Made == w.Main.ID && w.Trouble[making].Tries == 0
+}
+
+func (w spot) pull(why string) PartPlan {
+	return PartPlan{Phase: runtime.Pulling, Message: w.Said, Step: &Step{Verb: Pull, Why: why}}
 }
 
 // start: a container was made and has not run. One that is not known to be whole
 // is made again.
-func (w *PodWorld) start() PodPlan {
-	p := PodPlan{Phase: runtime.Starting}
-	if w.Made == w.Main.ID {
+func (w spot) start() PartPlan {
+	p := PartPlan{Phase: runtime.Starting}
+	if w.Made == w.Main.ID && w.current() {
 		p.Step = &Step{Verb: Start, ID: w.Main.ID, Why: "it was made"}
 		return p
 	}
@@ -214,39 +292,52 @@ func (w *PodWorld) start() PodPlan {
 }
 
 // live: the container runs.
-func (w *PodWorld) live() PodPlan {
+func (w spot) live() PartPlan {
 	if doom := w.doomed(); doom != nil {
-		at := doom.Order.killAt(w.Now)
-		return PodPlan{
-			Phase: runtime.Stopping, Reason: doom.Reason, Message: doom.Message,
-			Step: &Step{Verb: Stop, ID: w.Main.ID, Why: doom.Message, Grace: at.Sub(w.Now), KillAt: at, Doom: doom},
-		}
+		return w.finish(PartPlan{Phase: runtime.Stopping, Reason: doom.Reason, Message: doom.Message}, doom.Message, doom)
 	}
-	p := PodPlan{Phase: runtime.Running}
+	switch {
+	case w.Kind == jobspecs.KindInit:
+		return PartPlan{Phase: runtime.Initializing, Reason: runtime.ReasonInitRunning, Message: "init " + w.Block + " runs"}
+	case w.Kind == jobspecs.KindSandbox:
+		return PartPlan{Phase: runtime.Running}
+	case !w.posted():
+		return w.postStart()
+	}
+	p := PartPlan{Phase: runtime.Running}
 	if w.Probes.ID == "" && w.needsHealth() {
 		p.Step = &Step{Verb: Resolve, ID: w.Main.ImageID, Why: "whether the image has a HEALTHCHECK"}
 	}
 	return w.paint(p)
 }
 
-// doomed is the end that a probe wants. Once begun it is not taken back.
-func (w *PodWorld) doomed() *Doom {
-	order := Order{Grace: w.Spec.TerminationGrace}
+// postStart: nothing is asked of a container before its hook is over.
+func (w spot) postStart() PartPlan {
+	p := PartPlan{Phase: runtime.Starting, Reason: runtime.ReasonPostStart, Message: "its post_start hook runs"}
+	if w.Hook == "" && !w.paused() {
+		p.Hook = PostStart
+	}
+	return p
+}
+
+// doomed is the end that a probe or a hook wants. Once begun it is not taken back.
+func (w spot) doomed() *Doom {
+	pr := &w.Probes
 	switch {
 	case w.Doom != nil && w.Doom.ID == w.Main.ID:
 		return w.Doom
-	case w.paused() || w.Probes.ID == "":
+	case w.paused() || pr.ID == "":
 		return nil
-	case w.Probes.gaveUp(w.Now):
-		return &Doom{ID: w.Main.ID, Reason: runtime.ReasonStartup, Message: "startup probe gave up: " + w.Probes.Startup.Said, Order: order}
-	case w.Probes.Liveness.On && w.Probes.Liveness.lost():
-		return &Doom{ID: w.Main.ID, Reason: runtime.ReasonLiveness, Message: "liveness probe failed: " + w.Probes.Liveness.Said, Order: order}
+	case pr.gaveUp(w.Now):
+		return &Doom{ID: w.Main.ID, Reason: runtime.ReasonStartup, Message: "startup probe gave up: " + pr.Startup.Said}
+	case pr.Liveness.On && pr.Liveness.lost():
+		return &Doom{ID: w.Main.ID, Reason: runtime.ReasonLiveness, Message: "liveness probe failed: " + pr.Liveness.Said}
 	}
 	return nil
 }
 
 // paint says how a running container fares.
-func (w *PodWorld) paint(p PodPlan) PodPlan {
+func (w spot) paint(p PartPlan) PartPlan {
 	pr := &w.Probes
 	switch {
 	case w.paused():
@@ -270,35 +361,44 @@ func saying(k Kind, said string) string {
 }
 
 // restart: the container ended. A fresh one takes its place.
-func (w *PodWorld) restart() PodPlan {
-	until := w.EndedAt.Add(restartDelay(w.main().Restart, streakOf(w.Main, w.main().Restart)))
+func (w spot) restart() PartPlan {
+	until := w.EndedAt.Add(restartDelay(w.block().Restart, streakOf(w.Main, w.block().Restart)))
 	p := w.backoff(w.Main, until)
 	switch {
 	case w.Now.Before(until):
+	case w.Kind == jobspecs.KindSandbox:
+		p.Step = &Step{Verb: Remove, ID: w.Main.ID, Why: "it ended"}
 	case w.Main.State != "exited":
 		p.Step = &Step{Verb: Remove, ID: w.Main.ID, Why: "it is " + w.Main.State}
 	case w.Trouble[tidying].Verb == Rename && w.Trouble[tidying].Reason == runtime.ReasonNameTaken: // its output matters less than its restart
 		p.Step = &Step{Verb: Remove, ID: w.Main.ID, Why: "it cannot be kept"}
 	case w.Previous != nil:
-		p.Step = &Step{Verb: Remove, Part: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "a later one is kept"}
+		p.Step = &Step{Verb: Remove, Which: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "a later one is kept"}
 	default:
-		p.Step = &Step{Verb: Rename, ID: w.Main.ID, Name: w.containerName(jobspecs.PartPrevious), Why: "kept for its output"}
+		p.Step = &Step{Verb: Rename, ID: w.Main.ID, Name: w.previousName(), Why: "kept for its output"}
 	}
 	return p
 }
 
 // backoff: c ended, and its successor waits.
-func (w *PodWorld) backoff(c *Container, until time.Time) PodPlan {
-	p := PodPlan{Phase: runtime.Backoff, Tries: streakOf(c, w.main().Restart) + 1}
+func (w spot) backoff(c *Container, until time.Time) PartPlan {
+	p := PartPlan{Phase: runtime.Backoff, Tries: streakOf(c, w.block().Restart) + 1}
 	p.Reason, p.Message = lastWords(c)
-	if w.Doom != nil && w.Doom.ID == c.ID {
+	switch {
+	case w.Doom != nil && w.Doom.ID == c.ID:
 		p.Reason, p.Message = w.Doom.Reason, w.Doom.Message
+	case w.Kind == jobspecs.KindSandbox, c.Labels[jobspecs.LabelSandbox] != "" && c.Labels[jobspecs.LabelSandbox] != w.generation():
+		p.Reason, p.Message = runtime.ReasonSandbox, sandboxEnded
+	case c.State == "running": // it was removed by hand while it ran
+		p.Reason, p.Message = runtime.ReasonExited, "its container was removed"
 	}
 	if w.Now.Before(until) {
 		p.Wake = until
 	}
 	return p
 }
+
+const sandboxEnded = "its sandbox ended; the whole pod begins again"
 
 // lastWords is how c ended.
 func lastWords(c *Container) (reason, message string) {
@@ -313,16 +413,16 @@ func lastWords(c *Container) (reason, message string) {
 
 // lookFirst lets nothing be done on old knowledge, but what is right whatever
 // happened: the start of a container that was just made, and a first stop.
-func (w *PodWorld) lookFirst(p PodPlan) PodPlan {
-	if p.Step != nil && (p.Step.Verb == Start || p.Step.Verb == Stop && w.Order != nil && w.Order.Sent.IsZero()) {
+func (w spot) lookFirst(p PartPlan) PartPlan {
+	if p.Step != nil && (p.Step.Verb == Start || p.Step.Verb == Stop && w.Order != nil && w.Sent.IsZero()) {
 		return p
 	}
 	s := Step{Verb: Look, Why: "something happened to it"}
 	switch {
 	case w.Stale && w.StalePrev:
-		s.Part = both
+		s.Which = both
 	case w.StalePrev:
-		s.Part = jobspecs.PartPrevious
+		s.Which = jobspecs.PartPrevious
 	case !w.Stale:
 		return p
 	}
@@ -333,9 +433,9 @@ func (w *PodWorld) lookFirst(p PodPlan) PodPlan {
 	return p
 }
 
-// explained shows the failures that keep the pod from where it is going.
-func (w *PodWorld) explained(p PodPlan) PodPlan {
-	show := func(phase runtime.Phase, t *Trouble) PodPlan {
+// explained shows the failures that keep the part from where it is going.
+func (w spot) explained(p PartPlan) PartPlan {
+	show := func(phase runtime.Phase, t *Trouble) PartPlan {
 		p.Phase, p.Reason, p.Message, p.Tries = phase, t.Reason, t.Message, t.Tries
 		return p
 	}
@@ -361,7 +461,7 @@ func (w *PodWorld) explained(p PodPlan) PodPlan {
 }
 
 // heldBack lets a step that failed wait for its next try.
-func (w *PodWorld) heldBack(p PodPlan) PodPlan {
+func (w spot) heldBack(p PartPlan) PartPlan {
 	if p.Step == nil {
 		return p
 	}
@@ -376,12 +476,12 @@ func (w *PodWorld) heldBack(p PodPlan) PodPlan {
 // obsolete tells whether the step that is being taken should be cut short: an
 // image that nobody waits for, a stop that should be quicker. Others end by
 // themselves, and soon; cut short, they might take effect unseen.
-func (w *PodWorld) obsolete(wanted *Step) bool {
+func (w spot) obsolete(wanted *Step) bool {
 	switch w.Doing.Verb {
 	case Pull, Resolve:
 		return w.Order != nil
 	case Stop:
-		return wanted != nil && wanted.Verb == Stop && wanted.Part == w.Doing.Part && wanted.KillAt.Before(w.Doing.KillAt)
+		return wanted != nil && wanted.Verb == Stop && wanted.Which == w.Doing.Which && wanted.KillAt.Before(w.Doing.KillAt)
 	}
 	return false
 }

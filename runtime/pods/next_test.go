@@ -12,8 +12,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// fact changes a PodWorld.
-type fact func(*PodWorld)
+// fact changes a pod of one container.
+type fact func(spot)
 
 // world is web-0 of revision web-1, handed over, with nothing on the host.
 func world(facts ...fact) PodWorld {
@@ -22,16 +22,18 @@ func world(facts ...fact) PodWorld {
 		Set: w.Set, Name: "web-0", Revision: "web-1", TerminationGrace: 30 * time.Second,
 		Containers: []jobspecs.Container{{Name: "web", Image: "web:1", Pull: jobspecs.PullMissing}},
 	}
+	w.lay()
+	w.Parts[0].Stale, w.Parts[0].StalePrev = false, false
 	for _, f := range facts {
-		f(&w)
+		f(w.at(0))
 	}
 	return w
 }
 
 // has is a container in a state; it started a minute ago and, ended, did so now.
 func has(state string) fact {
-	return func(w *PodWorld) {
-		w.Main = &Container{ID: "c1", Name: "web-0", State: state, Labels: w.labels()}
+	return func(w spot) {
+		w.Main = &Container{ID: "c1", Name: "web-0", State: state, Labels: w.labels("")}
 		if state != "created" {
 			w.Main.StartedAt = noon.Add(-time.Minute)
 		}
@@ -41,62 +43,62 @@ func has(state string) fact {
 	}
 }
 
-func kept(w *PodWorld) {
+func kept(w spot) {
 	w.Previous = &Container{ID: "c0", Name: "web-0_previous", State: "exited", Labels: map[string]string{}}
 }
 
-func keptRuns(w *PodWorld) { w.Previous.State = "running" }
+func keptRuns(w spot) { w.Previous.State = "running" }
 
-func resolved(w *PodWorld)      { w.Image = &Image{ID: "sha256:1"} }
-func made(w *PodWorld)          { w.Made = "c1" }
-func unmanaged(w *PodWorld)     { w.Spec = nil }
-func offline(w *PodWorld)       { w.Offline, w.Phase = true, runtime.Running }
-func stale(w *PodWorld)         { w.Stale = true }
-func ordered(w *PodWorld)       { w.Order = &Order{Grace: time.Second} }
-func shownStopped(w *PodWorld)  { w.Phase = runtime.Stopped }
-func absent(w *PodWorld)        { w.Absent = true }
-func removedByHand(w *PodWorld) { w.Lost = runtime.ReasonRemoved }
-func foundDead(w *PodWorld)     { w.Lost = runtime.ReasonEngineRestarted }
+func resolved(w spot)      { w.Image = &Image{ID: "sha256:1"} }
+func made(w spot)          { w.Made = "c1" }
+func unmanaged(w spot)     { w.Spec = nil }
+func offline(w spot)       { w.Offline, w.PodWorld.Phase = true, runtime.Running }
+func stale(w spot)         { w.Stale = true }
+func ordered(w spot)       { w.Order = &Order{Grace: time.Second} }
+func shownStopped(w spot)  { w.Phase = runtime.Stopped }
+func absent(w spot)        { w.Absent = true }
+func removedByHand(w spot) { w.Lost = runtime.ReasonRemoved }
+func foundDead(w spot)     { w.Lost = runtime.ReasonEngineRestarted }
 
-func pull(policy string) fact { return func(w *PodWorld) { w.Spec.Containers[0].Pull = policy } }
-func pinned(w *PodWorld)      { w.Spec.Containers[0].ImageID = "sha256:1" }
-func doing(s Step) fact       { return func(w *PodWorld) { w.Doing = &s } }
+func pull(policy string) fact { return func(w spot) { w.Spec.Containers[0].Pull = policy } }
+func pinned(w spot)           { w.Spec.Containers[0].ImageID = "sha256:1" }
+func doing(s Step) fact       { return func(w spot) { w.Doing = &s } }
 
 // looped is an ended container that was the nth restart of its crash loop.
 func looped(n int) fact {
-	return func(w *PodWorld) { w.Main.Labels[labelStreak] = fmt.Sprint(n) }
+	return func(w spot) { w.Main.Labels[labelStreak] = fmt.Sprint(n) }
 }
 
 // since is how long ago the container ended.
-func since(d time.Duration) fact { return func(w *PodWorld) { w.EndedAt = noon.Add(-d) } }
+func since(d time.Duration) fact { return func(w spot) { w.EndedAt = noon.Add(-d) } }
 
 func failed(v Verb, reason string, tries int, ago time.Duration) fact {
-	return func(w *PodWorld) {
+	return func(w spot) {
 		w.Trouble[troubleOf(v)] = Trouble{Verb: v, Reason: reason, Message: "m", Tries: tries, At: noon.Add(-ago)}
 	}
 }
 
 // probed starts the probes that the spec has.
 func probed(kinds ...Kind) fact {
-	return func(w *PodWorld) {
+	return func(w spot) {
 		p := &jobspecs.Probe{TCP: &jobspecs.TCPCheck{Port: 80}, Period: time.Second}
 		for _, k := range kinds {
 			switch k {
 			case Startup:
-				w.main().Startup = p
+				w.block().Startup = p
 			case Readiness:
-				w.main().Readiness = p
+				w.block().Readiness = p
 			case Liveness:
-				w.main().Liveness = p
+				w.block().Liveness = p
 			}
 		}
-		w.Probes = newProbes(w.Main, w.main(), nil, false, noon)
+		w.Probes = newProbes(w.Main, w.block(), nil, false, noon)
 	}
 }
 
 // says lets a check of the kind have come back n times with the same word.
 func says(k Kind, err error, n int) fact {
-	return func(w *PodWorld) {
+	return func(w spot) {
 		r := w.Probes.of(k)
 		r.Early = false
 		for range n {
@@ -106,7 +108,7 @@ func says(k Kind, err error, n int) fact {
 	}
 }
 
-func in(d time.Duration) fact { return func(w *PodWorld) { w.Now = w.Now.Add(d) } }
+func in(d time.Duration) fact { return func(w spot) { w.Now = w.Now.Add(d) } }
 
 func TestNext(t *testing.T) {
 	refused := errors.New("refused")
@@ -158,7 +160,7 @@ func TestNext(t *testing.T) {
 		{"without a spec a dead pod is the planner's", []fact{has("exited"), unmanaged}, "Stopped (EngineRestarted)"},
 		{"out of reach nothing is done", []fact{has("exited"), offline}, "Running"},
 		{"out of reach nothing goes on", []fact{offline, doing(Step{Verb: Pull})}, "Running: cancel"},
-		{"a kept one must not run beside the pod", []fact{kept, func(w *PodWorld) { w.Previous.State = "running" }}, "Pending (WaitingForFence): stop previous (it runs beside the pod)"},
+		{"a kept one must not run beside the pod", []fact{kept, func(w spot) { w.Previous.State = "running" }}, "Pending (WaitingForFence): stop previous (it runs beside the pod)"},
 		{"nor beside one that was found dead", []fact{has("exited"), kept, keptRuns, unmanaged, foundDead}, "Stopping (WaitingForFence): stop previous (it runs beside the pod)"},
 		{"nor beside one that is to end", []fact{has("exited"), kept, keptRuns, ordered}, "Stopping (WaitingForFence): stop previous (it runs beside the pod)"},
 		{"nor beside one that is not handed over yet", []fact{has("running"), kept, keptRuns, unmanaged}, "Running (WaitingForFence): stop previous (it runs beside the pod)"},
@@ -168,7 +170,7 @@ func TestNext(t *testing.T) {
 		{"after it readiness comes at once", []fact{has("running"), probed(Startup, Readiness, Liveness), says(Startup, nil, 1)}, "Running (NotReady); check readiness"},
 		{"liveness comes after its period", []fact{has("running"), probed(Startup, Readiness, Liveness), says(Startup, nil, 1), says(Readiness, nil, 1), in(time.Second)}, "Running; check readiness; check liveness"},
 		{"a startup that takes too long is ended", []fact{has("running"), resolved, probed(Startup), in(3 * time.Second), says(Startup, refused, 1)}, "Stopping (StartupFailed): stop main (startup probe gave up: refused)"},
-		{"a check that is out may save it", []fact{has("running"), resolved, probed(Startup), says(Startup, refused, 1), in(3 * time.Second), func(w *PodWorld) { w.Probes.Startup.Busy = true }}, "Starting (StartupPending)"},
+		{"a check that is out may save it", []fact{has("running"), resolved, probed(Startup), says(Startup, refused, 1), in(3 * time.Second), func(w spot) { w.Probes.Startup.Busy = true }}, "Starting (StartupPending)"},
 		{"two failures of liveness are none", []fact{has("running"), resolved, probed(Liveness), says(Liveness, refused, 2)}, "Running"},
 		{"three failures of liveness end it", []fact{has("running"), resolved, probed(Liveness), says(Liveness, refused, 3)}, "Stopping (LivenessFailed): stop main (liveness probe failed: refused)"},
 		{"liveness does not end a paused one", []fact{has("paused"), resolved, probed(Liveness), says(Liveness, refused, 3)}, "Running (ContainerPaused)"},

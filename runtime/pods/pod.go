@@ -24,8 +24,9 @@ type pod struct {
 
 	mu     sync.Mutex
 	world  PodWorld
-	cancel context.CancelFunc // of the step that is being taken; nil: none
-	said   time.Time          // of the last progress shown
+	cancel map[string]context.CancelFunc // of the steps that are being taken, by part
+	hooks  map[string]context.CancelFunc // of the hooks that run, by part
+	said   time.Time                     // of the last progress shown
 }
 
 // limits bound what all pods together ask of the host.
@@ -46,7 +47,10 @@ func (l *limits) enter(ctx context.Context, c chan struct{}) error {
 // newPod is a pod of which nothing is known yet but its name.
 func newPod(host Host, l *limits, hint func(), w PodWorld) *pod {
 	w.CreatedAt = time.Now()
-	return &pod{host: host, limits: l, hint: hint, kick: make(chan struct{}, 1), world: w}
+	return &pod{
+		host: host, limits: l, hint: hint, kick: make(chan struct{}, 1), world: w,
+		cancel: map[string]context.CancelFunc{}, hooks: map[string]context.CancelFunc{},
+	}
 }
 
 // change notes something and shows it: when it returns, List shows it too.
@@ -55,16 +59,30 @@ func (p *pod) change(f func(*PodWorld)) {
 	p.world.Now = time.Now()
 	f(&p.world)
 	plan := p.world.turn(p.world.Now)
-	cancel := p.cancel
+	obsolete := p.obsolete(plan)
 	p.show(plan)
 	p.mu.Unlock()
-	if plan.Cancel && cancel != nil {
+	for _, cancel := range obsolete {
 		cancel()
 	}
 	select {
 	case p.kick <- struct{}{}:
 	default:
 	}
+}
+
+// obsolete are the steps and hooks that lost their purpose; p.mu is held.
+func (p *pod) obsolete(plan PodPlan) (list []context.CancelFunc) {
+	for i, part := range plan.Parts {
+		block := p.world.Parts[i].Block
+		if cancel := p.cancel[block]; cancel != nil && part.Cancel {
+			list = append(list, cancel)
+		}
+		if cancel := p.hooks[block]; cancel != nil && part.CutHook {
+			list = append(list, cancel)
+		}
+	}
+	return list
 }
 
 // show publishes what List shows; p.mu is held.
@@ -83,20 +101,12 @@ func (p *pod) run(ctx context.Context) {
 	defer work.Wait()
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	var checked life
-	checks, endChecks := ctx, context.CancelFunc(func() {})
-	defer func() { endChecks() }()
+	lives := lives{}
+	defer lives.end()
 	for {
 		world, plan := p.turn(ctx, &work)
-		if now := lifeOf(&world); now != checked {
-			endChecks()
-			ctx, cancel := context.WithCancel(ctx)
-			checked, checks, endChecks = now, ctx, cancel
-		}
-		for _, k := range plan.Checks {
-			ctx := checks
-			work.Go(func() { p.check(ctx, world, k) })
-		}
+		lives.follow(ctx, &world)
+		p.ask(lives, world, plan, &work)
 		alarm.Stop()
 		if !plan.Wake.IsZero() {
 			alarm.Reset(time.Until(plan.Wake))
@@ -110,35 +120,117 @@ func (p *pod) run(ctx context.Context) {
 	}
 }
 
-// turn decides, and takes the step that was decided on.
+// ask sends the checks and hooks that were decided on. They end with the run of
+// their container.
+func (p *pod) ask(lives lives, world PodWorld, plan PodPlan, work *sync.WaitGroup) {
+	for i, part := range plan.Parts {
+		block := world.Parts[i].Block
+		ctx := lives[block].ctx
+		for _, k := range part.Checks {
+			work.Go(func() { p.check(ctx, world, block, k) })
+		}
+		if part.Hook == "" {
+			continue
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		p.mu.Lock()
+		p.hooks[block] = cancel
+		p.mu.Unlock()
+		until := world.at(i).killAt()
+		work.Go(func() {
+			defer cancel()
+			p.hook(ctx, world, block, part.Hook, until)
+		})
+	}
+}
+
+// life is one run of one container: its checks and hooks end with it.
+type life struct {
+	id  string
+	run time.Time
+}
+
+func (l life) equal(o life) bool { return l.id == o.id && l.run.Equal(o.run) }
+
+// lives are the runs of a pod's containers, by part.
+type lives map[string]lived
+
+type lived struct {
+	life
+	ctx context.Context
+	end context.CancelFunc
+}
+
+// follow ends what belongs to runs that are over.
+func (l lives) follow(ctx context.Context, w *PodWorld) {
+	w.each(func(s spot) {
+		var now life
+		if s.running() && !w.Offline {
+			now = life{s.Main.ID, s.Main.StartedAt}
+		}
+		old, ok := l[s.Block]
+		if ok && old.equal(now) {
+			return
+		}
+		if ok {
+			old.end()
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		l[s.Block] = lived{now, ctx, cancel}
+	})
+}
+
+func (l lives) end() {
+	for _, one := range l {
+		one.end()
+	}
+}
+
+// turn decides, and takes the steps that were decided on. The world that it
+// returns has checks and hooks noted as sent.
 func (p *pod) turn(ctx context.Context, work *sync.WaitGroup) (PodWorld, PodPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	plan := p.world.turn(time.Now())
-	for _, k := range plan.Checks {
-		p.world.Probes.of(k).sent(p.world.Now)
-	}
-	if step := plan.Step; step != nil {
-		p.world.begun(*step)
-		ctx, cancel := context.WithCancel(ctx)
-		p.cancel = cancel
-		world := p.world
-		work.Go(func() {
-			defer cancel()
-			result := p.take(ctx, &world, *step)
-			result.Cancelled = ctx.Err() != nil
-			p.change(func(w *PodWorld) {
-				p.cancel = nil
-				w.done(result)
-			})
-		})
+	for i, part := range plan.Parts {
+		s := p.world.at(i)
+		for _, k := range part.Checks {
+			s.Probes.of(k).sent(p.world.Now)
+		}
+		if part.Hook != "" {
+			s.sendHook(part.Hook)
+		}
+		if part.Step != nil {
+			p.begin(ctx, work, s, *part.Step)
+		}
 	}
 	p.show(p.world.turn(p.world.Now))
-	return p.world, plan
+	return p.world.clone(), plan
+}
+
+// begin takes one step beside this turn; p.mu is held.
+func (p *pod) begin(ctx context.Context, work *sync.WaitGroup, s spot, step Step) {
+	s.begin(step)
+	block := s.Block
+	ctx, cancel := context.WithCancel(ctx)
+	p.cancel[block] = cancel
+	world := p.world.clone()
+	work.Go(func() {
+		defer cancel()
+		now, _ := world.part(block)
+		result := p.take(ctx, now, step)
+		result.Cancelled = ctx.Err() != nil
+		p.change(func(w *PodWorld) {
+			delete(p.cancel, block)
+			if s, ok := w.part(block); ok && s.Doing != nil {
+				s.done(result)
+			}
+		})
+	})
 }
 
 // take is the only place where a pod changes something at the host.
-func (p *pod) take(ctx context.Context, w *PodWorld, s Step) (r Result) {
+func (p *pod) take(ctx context.Context, w spot, s Step) (r Result) {
 	if s.Verb != Stop && s.Verb != Pull {
 		if r.Err = p.limits.enter(ctx, p.limits.calls); r.Err != nil {
 			return r
@@ -149,11 +241,11 @@ func (p *pod) take(ctx context.Context, w *PodWorld, s Step) (r Result) {
 	case Look:
 		return p.look(ctx, w, s)
 	case Resolve:
-		r.Image, r.Err = p.host.Image(ctx, w.imageRef())
+		r.Image, r.Err = p.resolve(ctx, w)
 	case Pull:
-		r.Err = p.host.Pull(ctx, w.main().Image, w.main().Auth, p.progress)
+		r.Err = p.host.Pull(ctx, w.block().Image, w.block().Auth, func(said string) { p.progress(w.Block, said) })
 	case Create:
-		r.ID, r.Err = p.host.Create(ctx, w.containerSpec())
+		r.ID, r.Err = p.host.Create(ctx, w.containerSpec(s.Joins))
 	case Start:
 		r.Err = p.host.Start(ctx, s.ID)
 	case Stop:
@@ -166,16 +258,19 @@ func (p *pod) take(ctx context.Context, w *PodWorld, s Step) (r Result) {
 	return r
 }
 
-func (p *pod) look(ctx context.Context, w *PodWorld, s Step) (r Result) {
-	if s.Part != jobspecs.PartPrevious {
-		id := s.ID
-		if id == "" {
-			id = w.containerName("")
-		}
-		r.Main, r.Err = p.inspect(ctx, id)
+func (p *pod) resolve(ctx context.Context, w spot) (Image, error) {
+	if w.Kind == jobspecs.KindSandbox {
+		return p.host.SandboxImage(ctx)
 	}
-	if s.Part != "" && r.Err == nil {
-		r.Previous, r.Err = p.inspect(ctx, w.containerName(jobspecs.PartPrevious))
+	return p.host.Image(ctx, w.imageRef())
+}
+
+func (p *pod) look(ctx context.Context, w spot, s Step) (r Result) {
+	if s.Which != jobspecs.PartPrevious {
+		r.Main, r.Err = p.inspect(ctx, or(s.ID, w.containerName()))
+	}
+	if s.Which != "" && r.Err == nil {
+		r.Previous, r.Err = p.inspect(ctx, w.previousName())
 	}
 	return r
 }
@@ -189,7 +284,7 @@ func (p *pod) inspect(ctx context.Context, id string) (*Container, error) {
 }
 
 // progress shows how a pull fares, twice a second at most.
-func (p *pod) progress(said string) {
+func (p *pod) progress(block, said string) {
 	p.mu.Lock()
 	now := time.Now()
 	quiet := now.Sub(p.said) < 500*time.Millisecond
@@ -201,79 +296,45 @@ func (p *pod) progress(said string) {
 		return
 	}
 	p.change(func(w *PodWorld) {
-		if w.Doing != nil && w.Doing.Verb == Pull {
-			w.Said = said
+		if s, ok := w.part(block); ok && s.Doing != nil && s.Doing.Verb == Pull {
+			s.Said = said
 		}
 	})
 }
 
 // check sends one check and notes its verdict. One that is cut short has none.
-func (p *pod) check(ctx context.Context, world PodWorld, k Kind) {
-	id, probe := world.Probes.ID, world.Probes.of(k).Probe
-	err := p.verdict(ctx, world.Main, probe)
+func (p *pod) check(ctx context.Context, world PodWorld, block string, k Kind) {
+	s, ok := world.part(block)
+	if !ok {
+		return
+	}
+	said, err := p.verdict(ctx, s, s.Probes.of(k))
 	cut := ctx.Err() != nil
 	p.change(func(w *PodWorld) {
+		now, ok := w.part(block)
 		switch {
-		case w.Probes.ID != id || !w.Probes.RunAt.Equal(world.Probes.RunAt):
+		case !ok || now.Probes.ID != s.Probes.ID || !now.Probes.RunAt.Equal(s.Probes.RunAt):
 		case cut:
-			w.Probes.of(k).dropped(w.Now)
+			now.Probes.of(k).dropped(w.Now)
 		default:
-			w.Probes.heard(k, err, w.Now)
+			now.Probes.heard(k, err, w.Now)
+			if k == Role && err == nil {
+				now.Probes.Said = said
+			}
 		}
 	})
 }
 
-func (p *pod) verdict(ctx context.Context, c *Container, probe jobspecs.Probe) error {
-	if len(probe.Exec) > 0 {
+func (p *pod) verdict(ctx context.Context, s spot, r *Prober) (said string, err error) {
+	if len(r.Probe.Exec) > 0 {
 		if err := p.limits.enter(ctx, p.limits.execs); err != nil {
-			return err
+			return "", err
 		}
 		defer func() { <-p.limits.execs }()
 	}
-	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Probe.Timeout)
 	defer cancel()
-	_, err := p.host.Check(ctx, Target{ID: c.ID, Address: c.Address, Run: c.StartedAt}, probe)
-	return err
-}
-
-// life is one run of one container, as far as its checks go: they end with it.
-type life struct {
-	id  string
-	run time.Time
-}
-
-func lifeOf(w *PodWorld) life {
-	if !w.running() || w.Offline {
-		return life{}
-	}
-	return life{w.Probes.ID, w.Probes.RunAt}
-}
-
-// imageRef is what is asked for: the image of a running container, else the one
-// that the revision is pinned to, else the one of the container that ended, else
-// what its name means.
-func (w *PodWorld) imageRef() string {
-	switch {
-	case w.running():
-		return w.Main.ImageID
-	case w.main().ImageID != "":
-		return w.main().ImageID
-	}
-	if past := w.past(); past != nil && past.Labels[jobspecs.LabelRevision] == w.Spec.Revision && past.ImageID != "" && !w.Pulled {
-		return past.ImageID // a tag that moved meanwhile is no reason to run another image
-	}
-	return w.main().Image
-}
-
-func (w *PodWorld) stopSignal() string {
-	if w.Spec == nil {
-		return ""
-	}
-	return w.main().StopSignal
-}
-
-func (w *PodWorld) containerSpec() ContainerSpec {
-	return ContainerSpec{
-		Name: w.containerName(""), Labels: w.labels(), Image: *w.Image, Pod: *w.Spec, Main: *w.main(),
-	}
+	t := s.target()
+	t.Since = r.Since
+	return p.host.Check(ctx, t, r.Probe)
 }

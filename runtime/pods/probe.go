@@ -14,6 +14,7 @@ const (
 	Startup   Kind = "startup"
 	Readiness Kind = "readiness"
 	Liveness  Kind = "liveness"
+	Role      Kind = "role" // what it prints is shown; it changes nothing
 )
 
 // The first hurried check after a start. An exec costs the host forty times
@@ -31,6 +32,8 @@ type Prober struct {
 	Early bool           // the next check, or the one that is out, is hurried: its failure does not count
 	Gap   time.Duration  // from a hurried check to the next
 	Sent  time.Time      // of the last check
+	Since time.Time      // Sent of the last check that came back with a verdict
+	Done  bool           // a log probe that has succeeded: it is not asked again
 	Busy  bool           // a check is out
 	Wins  int            // successes in a row
 	Fails int            // failures in a row that count
@@ -75,8 +78,9 @@ func (r *Prober) dropped(now time.Time) { r.Busy, r.Due = false, now }
 
 // heard notes the verdict of a check.
 func (r *Prober) heard(err error, now time.Time) {
-	r.Busy = false
+	r.Busy, r.Since = false, r.Sent
 	if err == nil {
+		r.Done = r.Probe.Log != nil
 		r.Wins, r.Fails, r.Said, r.Early = r.Wins+1, 0, "", false
 		r.Due = later(r.Sent.Add(r.Probe.Period), now)
 		return
@@ -102,7 +106,9 @@ type Probes struct {
 	TakenOver bool      // it ran before its spec was handed over: started until contradicted
 	Started   bool      // past its startup probe, or without one
 
-	Startup, Readiness, Liveness Prober
+	Startup, Readiness, Liveness, Role Prober
+
+	Said string // by the role probe: the member's role
 
 	Ready      bool
 	Known      bool // see runtime.Pod.ReadyKnown
@@ -118,6 +124,7 @@ func newProbes(c *Container, main *jobspecs.Container, health []string, found bo
 	}
 	p.Liveness = newProber(main.Liveness, time.Time{}, false)
 	p.Readiness = newProber(main.Readiness, time.Time{}, true)
+	p.Role = newProber(main.Role, time.Time{}, true)
 	if main.Readiness == nil && len(health) > 0 {
 		p.Readiness = newProber(&jobspecs.Probe{Exec: health}, time.Time{}, true)
 	}
@@ -135,6 +142,7 @@ func newProbes(c *Container, main *jobspecs.Container, health []string, found bo
 func (p *Probes) started(now time.Time) {
 	p.Started = true
 	r, l := &p.Readiness, &p.Liveness
+	p.Role.Due = later(p.Began.Add(p.Role.Probe.InitialDelay+p.Role.Gap), now)
 	if l.On {
 		l.Due = later(p.Began.Add(l.Probe.InitialDelay), now.Add(l.Probe.Period))
 	}
@@ -171,6 +179,8 @@ func (p *Probes) of(k Kind) *Prober {
 		return &p.Startup
 	case Readiness:
 		return &p.Readiness
+	case Role:
+		return &p.Role
 	}
 	return &p.Liveness
 }
@@ -186,6 +196,8 @@ func (p *Probes) heard(k Kind, err error, now time.Time) {
 		if r.Sent.Before(p.giveUp()) {
 			r.Due = sooner(r.Due, later(p.giveUp(), now)) // the last one, before it gives up
 		}
+	case k == Role && r.lost():
+		p.Said = ""
 	case k == Readiness && r.won():
 		p.ready(true, now)
 	case k == Readiness && r.lost():
@@ -216,23 +228,34 @@ func (p *Probes) kinds(ending, paused bool) []Kind {
 	case ending || paused:
 		return []Kind{Readiness}
 	}
-	return []Kind{Readiness, Liveness}
+	return []Kind{Readiness, Liveness, Role}
 }
 
-// due are the checks to send now, and when the next one is due (zero: none).
+// due are the checks to send now, and when the next one is due (zero: none). One
+// exec is out at a time: the next one follows its answer.
 func (p *Probes) due(now time.Time, kinds []Kind) (send []Kind, wake time.Time) {
+	busy := p.execOut()
 	for _, k := range kinds {
 		r := p.of(k)
-		if !r.On || r.Busy {
-			continue
-		}
-		if !r.Due.After(now) {
+		switch exec := len(r.Probe.Exec) > 0; {
+		case !r.On, r.Busy, r.Done, exec && busy:
+		case r.Due.After(now):
+			wake = first(wake, r.Due)
+		default:
 			send = append(send, k)
-			continue
+			busy = busy || exec
 		}
-		wake = first(wake, r.Due)
 	}
 	return send, wake
+}
+
+func (p *Probes) execOut() bool {
+	for _, r := range []*Prober{&p.Startup, &p.Readiness, &p.Liveness, &p.Role} {
+		if r.Busy && len(r.Probe.Exec) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func later(a, b time.Time) time.Time {

@@ -13,34 +13,75 @@ func view(w *PodWorld, plan PodPlan) runtime.Pod {
 	pod := runtime.Pod{
 		Set: w.Set, Name: w.Name, Ordinal: w.Ordinal, Revision: w.revision(),
 		Phase: plan.Phase, Reason: plan.Reason, Message: plan.Message, Tries: plan.Tries, Since: w.Since,
-		CreatedAt: w.CreatedAt, Managed: w.Spec != nil, Rendering: w.Rendering,
-		ReadyKnown: !w.running() || w.Spec != nil && w.Probes.ID != "" && w.Probes.Known,
-		Restarts:   restarts(w),
+		CreatedAt: w.CreatedAt, Managed: w.Spec != nil, Rendering: w.Rendering, ReadyKnown: true,
+		Address: w.address(), Notes: w.Notes,
 	}
-	if w.Spec != nil {
-		pod.Address = w.Spec.Address
-		pod.Image, pod.ImageID = w.main().Image, w.main().ImageID
-	}
-	if w.Main == nil {
-		return pod
-	}
-	c := container(w)
-	pod.Image, pod.ImageID, pod.Started = c.Image, c.ImageID, w.Main.Labels[jobspecs.LabelRendering]
-	if w.Main.Address.IsValid() {
-		pod.Address = w.Main.Address
-	}
-	pod.Containers = []runtime.Container{c}
-	if w.running() {
-		pod.StartedAt = w.Main.StartedAt
-		pod.Ready = c.Ready
-		if c.Ready {
-			pod.ReadySince = w.Probes.ReadySince
+	for i := range w.Parts {
+		s := w.at(i)
+		if s.Kind == jobspecs.KindSandbox {
+			continue
+		}
+		c := s.container()
+		if i < len(plan.Parts) {
+			c.Reason, c.Message = plan.Parts[i].Reason, plan.Parts[i].Message
+		}
+		pod.Containers = append(pod.Containers, c)
+		if s.lasting() {
+			pod.Restarts += c.Restarts
+			pod.ReadyKnown = pod.ReadyKnown && s.known()
+		}
+		if s.Probes.Said != "" && pod.Role == "" {
+			pod.Role = s.Probes.Said
 		}
 	}
+	w.viewFirst(&pod)
+	pod.Ready, pod.ReadySince = w.ready()
 	return pod
 }
 
-func restarts(w *PodWorld) int {
+// viewFirst shows what a pod has from its first main.
+func (w *PodWorld) viewFirst(pod *runtime.Pod) {
+	f, ok := w.first()
+	if !ok {
+		return
+	}
+	if w.Spec != nil {
+		pod.Image, pod.ImageID = f.block().Image, f.block().ImageID
+	}
+	if f.Main == nil {
+		return
+	}
+	pod.Image, pod.ImageID, pod.Started = f.Main.Image, f.Main.ImageID, f.Main.Labels[jobspecs.LabelRendering]
+	if f.running() {
+		pod.StartedAt = f.Main.StartedAt
+	}
+}
+
+// ready tells whether every main and sidecar is ready, and since when all are.
+func (w *PodWorld) ready() (is bool, since time.Time) {
+	for i := range w.Parts {
+		s := w.at(i)
+		if !s.lasting() {
+			continue
+		}
+		if !s.ready() {
+			return false, time.Time{}
+		}
+		is, since = true, later(since, s.Probes.ReadySince)
+	}
+	return is, since
+}
+
+func (w spot) ready() bool {
+	return w.running() && w.Spec != nil && w.Probes.Ready && !w.paused()
+}
+
+// known tells whether readiness is: see runtime.Pod.ReadyKnown.
+func (w spot) known() bool {
+	return !w.running() || w.Spec != nil && w.Probes.ID != "" && w.Probes.Known
+}
+
+func (w spot) restarts() int {
 	if w.Main != nil {
 		return number(w.Main.Labels[jobspecs.LabelRestarts])
 	}
@@ -51,16 +92,26 @@ func restarts(w *PodWorld) int {
 	return n
 }
 
-// container is the main one, with the end of the last that ended.
-func container(w *PodWorld) runtime.Container {
-	m := w.Main
-	c := runtime.Container{
-		Name: m.Labels[jobspecs.LabelContainer], ID: m.ID, Image: m.Image, ImageID: m.ImageID, State: m.State,
-		Ready: w.running() && w.Spec != nil && w.Probes.Ready && !w.paused(), Restarts: restarts(w), StartedAt: m.StartedAt,
+// container shows a part, with the end of the last container that ended.
+func (w spot) container() runtime.Container {
+	c := runtime.Container{Name: w.Block, Kind: w.Kind, State: "waiting", Restarts: w.restarts()}
+	if w.Spec != nil {
+		c.Image, c.ImageID = w.block().Image, w.block().ImageID
 	}
+	m := w.Main
+	if m == nil {
+		return w.lastEnd(c)
+	}
+	c.ID, c.Image, c.ImageID, c.State = m.ID, m.Image, m.ImageID, m.State
+	c.Ready = w.ready() || w.Kind == jobspecs.KindInit && w.over()
+	c.StartedAt = m.StartedAt
 	if !m.Running() && !m.StartedAt.IsZero() {
 		return ended(c, m)
 	}
+	return w.lastEnd(c)
+}
+
+func (w spot) lastEnd(c runtime.Container) runtime.Container {
 	if w.Previous != nil && w.Previous.Labels[jobspecs.LabelRevision] == w.revision() {
 		return ended(c, w.Previous)
 	}
@@ -94,6 +145,7 @@ var signals = map[int]string{
 // turn decides, and keeps since when the phase is what it is.
 func (w *PodWorld) turn(now time.Time) PodPlan {
 	w.Now = now
+	w.settle()
 	plan := Next(*w)
 	if plan.Phase != w.Phase || w.Since.IsZero() {
 		w.Phase, w.Since = plan.Phase, now
