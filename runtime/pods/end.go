@@ -132,15 +132,13 @@ func (w *PodWorld) speaker(parts []PartPlan) int {
 	best := -1
 	for i := range parts {
 		s := w.at(i)
-		if w.Order == nil && w.Lost == "" && w.Spec != nil && !w.begun() && s.Kind != jobspecs.KindMain && !s.passed() {
-			if s.Kind != jobspecs.KindSandbox || !s.running() {
-				return i
-			}
+		if w.Order == nil && w.Lost == "" && w.Spec != nil && !w.begun() && !s.passed() {
+			return i
 		}
 		switch {
-		case best < 0, severity(parts[i].Phase) > severity(parts[best].Phase):
+		case best < 0, severity(&parts[i]) > severity(&parts[best]):
 			best = i
-		case severity(parts[i].Phase) == severity(parts[best].Phase) && weight(&parts[i], s) > weight(&parts[best], w.at(best)):
+		case severity(&parts[i]) == severity(&parts[best]) && weight(&parts[i], s) > weight(&parts[best], w.at(best)):
 			best = i
 		}
 	}
@@ -161,15 +159,18 @@ func weight(p *PartPlan, s spot) int {
 	return n
 }
 
-func severity(p runtime.Phase) int {
-	switch p {
+func severity(p *PartPlan) int {
+	switch p.Phase {
 	case runtime.Stopped:
 		return 0
 	case runtime.Running:
 		return 1
-	case runtime.Starting:
-		return 2
 	case runtime.Pending:
+		if p.Reason != "" {
+			return 4
+		}
+		return 2 // it waits for one that says more
+	case runtime.Starting:
 		return 3
 	case runtime.Initializing:
 		return 4

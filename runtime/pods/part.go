@@ -120,10 +120,13 @@ func (w spot) current() bool {
 	return joined == "" || joined == w.generation()
 }
 
-// passed tells whether what comes after it may begin: an init container has ended
-// well, a sidecar is past its startup. Nothing waits for a main like this.
+// passed tells whether what comes after it may begin: the sandbox runs, an init
+// container has ended well, a sidecar is past its startup. Nothing waits for a main
+// like this.
 func (w spot) passed() bool {
 	switch w.Kind {
+	case jobspecs.KindSandbox:
+		return w.running()
 	case jobspecs.KindInit:
 		return w.over()
 	case jobspecs.KindSidecar:
