@@ -54,6 +54,12 @@ func (h *Host) meet(ctx context.Context) error {
 	return nil
 }
 
+// mountsFolders tells whether the engine can mount a folder of a volume, as those
+// from 26.0 (API 1.45) on can; before, the folder is bound by its path.
+func (h *Host) mountsFolders(ctx context.Context) bool {
+	return h.cli().NewVersionError(ctx, "1.45", "a folder of a volume") == nil
+}
+
 // stopWith ends a container. The engine's own stop is preferred: it goes on when
 // we end. Engines before 23.0 (API 1.42) take no signal for it; there a signal
 // other than the container's own is a kill and a wait.

@@ -31,7 +31,10 @@ type surroundings struct {
 	image      string // what the container is made from, a name where that is exact
 	resolvConf string // path of the file to bind; empty: the engine writes it, with the gateway as its server
 	log        container.LogConfig
-	bound      []mount.Mount // files inside a volume's mount
+	gpus       []container.DeviceRequest
+	bound      []mount.Mount     // files
+	subpaths   bool              // the engine mounts a folder of a volume by itself
+	folders    map[string]string // where it does not: volume → its folder on the engine's host
 }
 
 func newRequest(spec pods.ContainerSpec, s surroundings) request {
@@ -39,25 +42,30 @@ func newRequest(spec pods.ContainerSpec, s surroundings) request {
 		name:    spec.Name,
 		config:  containerConfig(spec, s),
 		host:    hostConfig(spec, s),
-		network: networkingConfig(&spec.Pod),
+		network: networkingConfig(&spec),
 	}
 }
 
 func containerConfig(spec pods.ContainerSpec, s surroundings) *container.Config {
 	main, grace := &spec.Main, wholeSeconds(spec.Pod.TerminationGrace)
+	if isSandbox(&spec) {
+		grace = wholeSeconds(sandboxGrace)
+	}
 	c := &container.Config{
-		Image:        s.image,
-		Hostname:     spec.Pod.Name,
-		Domainname:   spec.Pod.Domain,
-		User:         main.User,
-		WorkingDir:   main.WorkingDir,
-		Env:          pairs(main.Env, "="),
-		Labels:       containerLabels(spec, s.daemon),
-		StopSignal:   main.StopSignal,
-		StopTimeout:  &grace, // for whoever types docker stop, and for the engine's own end
-		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}},
-		ExposedPorts: exposed(main.Ports),
-		Cmd:          main.Args,
+		Image:       s.image,
+		User:        main.User,
+		WorkingDir:  main.WorkingDir,
+		Env:         pairs(main.Env, "="),
+		Labels:      containerLabels(spec, s.daemon),
+		StopSignal:  main.StopSignal,
+		StopTimeout: &grace, // for whoever types docker stop, and for the engine's own end
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		Cmd:         main.Args,
+	}
+	if spec.Sandbox == "" {
+		c.Hostname = spec.Pod.Name
+		c.Domainname = spec.Pod.Domain
+		c.ExposedPorts = exposed(main.Ports)
 	}
 	if len(main.Command) > 0 {
 		c.Entrypoint = main.Command
@@ -67,34 +75,89 @@ func containerConfig(spec pods.ContainerSpec, s surroundings) *container.Config 
 }
 
 func hostConfig(spec pods.ContainerSpec, s surroundings) *container.HostConfig {
-	pod, main := &spec.Pod, &spec.Main
+	main := &spec.Main
 	c := &container.HostConfig{
-		NetworkMode:   container.NetworkMode(pod.Network),
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-		PortBindings:  bindings(main.Ports),
-		ExtraHosts:    pairs(pod.ExtraHosts, ":"),
-		Sysctls:       pod.Sysctls,
-		LogConfig:     s.log,
-		Mounts:        append(volumeMounts(spec, s.daemon), s.bound...),
-		Resources: container.Resources{
-			NanoCPUs:   int64(main.CPU * 1e9),
-			Memory:     main.Memory,
-			MemorySwap: main.Memory, // the limit is one of both: no swap on top
-		},
+		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		LogConfig:      s.log,
+		Mounts:         append(mountsOf(spec, s), s.bound...),
+		Tmpfs:          tmpfsOf(&spec),
+		Resources:      resources(main, s.gpus),
+		Privileged:     main.Privileged,
+		ReadonlyRootfs: main.ReadOnlyRoot,
+		CapAdd:         main.CapAdd,
+		CapDrop:        main.CapDrop,
+	}
+	if main.NoNewPrivileges {
+		c.SecurityOpt = []string{"no-new-privileges:true"}
+	}
+	if main.FSGroup != nil {
+		c.GroupAdd = []string{strconv.Itoa(*main.FSGroup)}
 	}
 	if main.Log != nil {
 		c.LogConfig = container.LogConfig{Type: main.Log.Driver, Config: main.Log.Options}
 	}
-	if s.resolvConf == "" {
-		c.DNSSearch = pod.Search
-		c.DNS = []string{pod.Gateway.String()}
+	if s.resolvConf != "" {
+		c.Mounts = append(c.Mounts, mount.Mount{Type: mount.TypeBind, Source: s.resolvConf, Target: "/etc/resolv.conf"})
+	}
+	if spec.Sandbox != "" {
+		joinSandbox(c, &spec)
 		return c
 	}
-	c.Mounts = append(c.Mounts, mount.Mount{Type: mount.TypeBind, Source: s.resolvConf, Target: "/etc/resolv.conf"})
+	ownNetwork(c, &spec, s.resolvConf == "")
 	return c
 }
 
-func networkingConfig(pod *jobspecs.PodSpec) *network.NetworkingConfig {
+// ownNetwork is what a container has that joins no sandbox.
+func ownNetwork(c *container.HostConfig, spec *pods.ContainerSpec, engineResolves bool) {
+	pod := &spec.Pod
+	c.NetworkMode = container.NetworkMode(pod.Network)
+	c.PortBindings = bindings(spec.Main.Ports)
+	c.ExtraHosts = pairs(pod.ExtraHosts, ":")
+	c.Sysctls = pod.Sysctls
+	c.ShmSize = spec.Main.ShmSize
+	if isSandbox(spec) {
+		c.IpcMode = container.IPCModeShareable
+	}
+	if engineResolves {
+		c.DNSSearch = pod.Search
+		c.DNS = []string{pod.Gateway.String()}
+	}
+}
+
+// joinSandbox is what makes a container one of a pod. The engine takes no host
+// name, port, sysctl or server of names here: they are the sandbox's.
+func joinSandbox(c *container.HostConfig, spec *pods.ContainerSpec) {
+	of := "container:" + spec.Sandbox
+	c.NetworkMode = container.NetworkMode(of)
+	c.IpcMode = container.IpcMode(of)
+	if spec.Pod.ShareProcesses {
+		c.PidMode = container.PidMode(of)
+	}
+}
+
+func resources(main *jobspecs.Container, gpus []container.DeviceRequest) container.Resources {
+	r := container.Resources{
+		NanoCPUs:          int64(main.CPU * 1e9),
+		Memory:            main.Memory,
+		MemorySwap:        main.Memory, // the limit is one of both: no swap on top
+		MemoryReservation: main.MemoryReservation,
+		DeviceRequests:    gpus,
+	}
+	if main.PIDs > 0 {
+		r.PidsLimit = &main.PIDs
+	}
+	for _, u := range main.Ulimits {
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	return r
+}
+
+// networkingConfig is nil where the network is the sandbox's.
+func networkingConfig(spec *pods.ContainerSpec) *network.NetworkingConfig {
+	if spec.Sandbox != "" {
+		return nil
+	}
+	pod := &spec.Pod
 	endpoint := &network.EndpointSettings{Aliases: aliases(pod)}
 	if pod.Address.IsValid() {
 		endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: pod.Address.String()}
@@ -150,34 +213,6 @@ func volumeLabels(daemon string, set jobspecs.Key, ordinal int, claim string) ma
 	labels := objectLabels(daemon, set, ordinal)
 	labels[jobspecs.LabelClaim] = claim
 	return labels
-}
-
-// volumeMounts carry a mark along: should the volume be gone at this very moment,
-// the engine makes one by itself, which is known by it and is none of ours.
-func volumeMounts(spec pods.ContainerSpec, daemon string) []mount.Mount {
-	var mounts []mount.Mount
-	for _, m := range spec.Main.Mounts {
-		mounts = append(mounts, mount.Mount{
-			Type:     mount.TypeVolume,
-			Source:   m.Volume,
-			Target:   m.Path,
-			ReadOnly: m.ReadOnly,
-			VolumeOptions: &mount.VolumeOptions{
-				Labels:       map[string]string{jobspecs.LabelUnasked: daemon},
-				DriverConfig: driverOf(spec.Pod.Volumes, m.Volume),
-			},
-		})
-	}
-	return mounts
-}
-
-func driverOf(vols []jobspecs.VolumeSpec, name string) *mount.Driver {
-	for _, v := range vols {
-		if v.Name == name && v.Driver != "" {
-			return &mount.Driver{Name: v.Driver, Options: driverOptions(v)}
-		}
-	}
-	return nil
 }
 
 func exposed(ports []jobspecs.Port) nat.PortSet {

@@ -1,16 +1,20 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -24,12 +28,11 @@ const createTime = 2 * time.Minute
 
 // Create makes the container. What the engine made before a failure is removed.
 func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, err error) {
-	for _, m := range spec.Main.Mounts {
-		if err := h.volumes.mountable(ctx, m.Volume); err != nil {
-			return "", err
-		}
+	if isSandbox(&spec) {
+		spec.Main = sandboxOf(&spec.Pod)
 	}
-	if err := h.ensureNetwork(ctx, &spec.Pod); err != nil {
+	spec.Main.Mounts = cleanMounts(spec.Main.Mounts)
+	if err := h.checkCreate(ctx, &spec); err != nil {
 		return "", err
 	}
 	done, err := h.slot(ctx)
@@ -37,11 +40,11 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 		return "", err
 	}
 	defer done()
-	around := surroundings{daemon: h.cfg.Daemon}
-	if around.image, err = h.imageName(ctx, &spec); err != nil {
+	around, err := h.surround(ctx, &spec)
+	if err != nil {
 		return "", err
 	}
-	if around.log, err = h.logConfig(ctx); err != nil {
+	if err := h.prepareVolumes(ctx, &spec, &around); err != nil {
 		return "", err
 	}
 	if !h.remote && !h.blind.Load() {
@@ -53,36 +56,143 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 	id, err = h.createWithFiles(ctx, spec, around)
 	if errors.Is(err, errBlind) {
 		h.blind.Store(true)
-		id, err = h.createWithFiles(ctx, spec, surroundings{daemon: around.daemon, image: around.image, log: around.log})
+		around.resolvConf = ""
+		id, err = h.createWithFiles(ctx, spec, around)
 	}
 	if err != nil {
 		return id, err
 	}
-	if err := h.volumes.whole(ctx, id, spec.Main.Mounts); err != nil {
+	if err := h.volumes.whole(ctx, id, &spec); err != nil {
 		return "", err
+	}
+	if !around.subpaths {
+		h.watchFolders(id, &spec, around.folders)
 	}
 	return id, nil
 }
 
-func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
-	files, user := spec.Main.Files, h.userOf(ctx, &spec)
-	if around.resolvConf != "" && os.Geteuid() == 0 { // who may give a file away
-		around.bound, files, err = bindFiles(&spec.Main, filepath.Dir(around.resolvConf), user)
-		if err != nil {
-			return "", known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name)
+// checkCreate refuses what cannot become a container, and makes the network.
+func (h *Host) checkCreate(ctx context.Context, spec *pods.ContainerSpec) error {
+	if err := checkMounts(spec); err != nil {
+		return err
+	}
+	user := userOf(spec)
+	if who, ok := numericIdentity(user); ok && spec.Main.RunAsNonRoot {
+		if err := refuseRoot(spec.Main.Name, user, who, true); err != nil {
+			return err
 		}
 	}
+	for _, m := range spec.Main.Mounts {
+		if !isClaim(m) {
+			continue
+		}
+		if err := h.volumes.mountable(ctx, m.Volume); err != nil {
+			return err
+		}
+	}
+	if spec.Sandbox != "" { // the network is its
+		return nil
+	}
+	return h.ensureNetwork(ctx, &spec.Pod)
+}
+
+// surround collects the facts that a request depends on.
+func (h *Host) surround(ctx context.Context, spec *pods.ContainerSpec) (around surroundings, err error) {
+	around = surroundings{daemon: h.cfg.Daemon, subpaths: h.mountsFolders(ctx)}
+	if around.gpus, err = gpusOf(spec.Main.GPUs); err != nil {
+		return around, err
+	}
+	if around.image, err = h.imageName(ctx, spec); err != nil {
+		return around, err
+	}
+	around.log, err = h.logConfig(ctx)
+	return around, err
+}
+
+// userOf is whom the container runs as: what the spec says, else the image. ""
+// is root.
+func userOf(spec *pods.ContainerSpec) string { return cmp.Or(spec.Main.User, spec.Image.User) }
+
+// prepareVolumes makes what must be there before a container mounts it.
+func (h *Host) prepareVolumes(ctx context.Context, spec *pods.ContainerSpec, around *surroundings) error {
+	fresh, err := h.ensureScratch(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if err := h.openScratch(ctx, spec, fresh); err != nil {
+		return err
+	}
+	if err := h.fill(ctx, spec, around.image); err != nil {
+		return err
+	}
+	around.folders, err = h.ensureFolders(ctx, spec, around)
+	return err
+}
+
+func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
+	user := userOf(&spec)
+	files, err := h.placeFiles(&spec, user, around.resolvConf != "")
+	if err != nil {
+		return "", known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name)
+	}
+	around.bound = files.bound
 	id, err = h.createContainer(ctx, spec, around)
 	if err != nil {
 		return "", err
 	}
 	if err = ctx.Err(); err == nil {
-		err = h.putFiles(ctx, id, files, user)
+		err = h.putFiles(ctx, id, files.put, user)
+	}
+	if err == nil {
+		err = h.settleUser(ctx, id, &spec)
 	}
 	if err != nil {
 		return "", errors.Join(known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name), h.undo(ctx, id))
 	}
 	return id, nil
+}
+
+// settleUser does what needs to know whom the created container runs as.
+func (h *Host) settleUser(ctx context.Context, id string, spec *pods.ContainerSpec) error {
+	user, fresh := userOf(spec), freshVolumes(spec)
+	if !spec.Main.RunAsNonRoot && len(fresh) == 0 {
+		return nil
+	}
+	who, ok, err := h.identify(ctx, id, user)
+	if err != nil {
+		return err
+	}
+	if spec.Main.RunAsNonRoot {
+		if err := refuseRoot(spec.Main.Name, user, who, ok); err != nil {
+			return err
+		}
+	}
+	to := ownership{group: spec.Main.FSGroup}
+	if ok && who.uid != 0 {
+		to.user = &who
+	}
+	if len(fresh) == 0 || to == (ownership{}) {
+		return nil
+	}
+	return h.within(ctx, spec, fresh, func(in *inside) error {
+		for n := range fresh {
+			if err := in.give(ctx, n, to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// freshVolumes are those that the container mounts of the pod's fresh ones.
+func freshVolumes(spec *pods.ContainerSpec) []string {
+	var names []string
+	for _, name := range spec.Fresh {
+		if slices.ContainsFunc(spec.Main.Mounts, func(m jobspecs.Mount) bool { return isClaim(m) && m.Volume == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // errBlind says that the engine does not see our folder, which is there: a local
@@ -99,12 +209,33 @@ func (h *Host) createContainer(ctx context.Context, spec pods.ContainerSpec, aro
 		return made.ID, nil
 	case isConflict(err) && contains(err.Error(), "name"):
 		return h.holder(whole, spec, r)
-	case contains(err.Error(), `invalid mount config for type "bind"`) && exists(around.resolvConf):
-		return "", fmt.Errorf("create container %s: %w", spec.Name, errBlind)
+	case contains(err.Error(), `invalid mount config for type "bind"`):
+		return "", h.missingSource(&spec, around, err)
+	case spec.Sandbox != "" && sandboxGone(err.Error(), ""):
+		return "", errSandboxGone()
 	case isNotFound(err) && contains(err.Error(), "network"):
 		h.networks.forget()
 	}
 	return "", known(createReason(err.Error()), err, "create container %s", spec.Name)
+}
+
+// missingSource tells whose path the engine did not find: one of the spec, or a
+// file of ours, which is there.
+func (h *Host) missingSource(spec *pods.ContainerSpec, around surroundings, cause error) error {
+	text := cause.Error()
+	for _, m := range spec.Main.Mounts {
+		if source := path.Join(m.Source, m.SubPath); m.Kind == jobspecs.MountBind && strings.Contains(text, source) {
+			return problem(runtime.ReasonCreateFailed, nil,
+				"bind %s: %s is not there on the engine's host (mounted at %s)", m.Claim, source, m.Path)
+		}
+	}
+	switch {
+	case around.resolvConf != "" && strings.Contains(text, h.resolvers.dir):
+		return fmt.Errorf("create container %s: %w", spec.Name, errBlind)
+	case slices.ContainsFunc(around.bound, func(m mount.Mount) bool { return strings.Contains(text, m.Source) }):
+		return problem(runtime.ReasonNoMemoryFolder, nil, "the engine does not see our folder in memory: %s", engineError(cause))
+	}
+	return known(runtime.ReasonCreateFailed, cause, "create container %s", spec.Name)
 }
 
 // holder says who has the container's name. When it is the very container that
@@ -132,7 +263,7 @@ func (h *Host) holder(ctx context.Context, spec pods.ContainerSpec, r request) (
 func sameLabels(a, b map[string]string) bool {
 	for _, k := range []string{
 		jobspecs.LabelNamespace, jobspecs.LabelSet, jobspecs.LabelOrdinal, jobspecs.LabelContainer,
-		jobspecs.LabelRevision, jobspecs.LabelRendering, jobspecs.LabelRestarts,
+		jobspecs.LabelKind, jobspecs.LabelSandbox, jobspecs.LabelRevision, jobspecs.LabelRendering, jobspecs.LabelRestarts,
 	} {
 		if a[k] != b[k] {
 			return false
@@ -166,18 +297,6 @@ func (h *Host) imageName(ctx context.Context, spec *pods.ContainerSpec) (string,
 		return spec.Main.Image, nil
 	}
 	return spec.Image.ID, nil
-}
-
-// userOf is whom the container runs as: what the spec says, else the image.
-func (h *Host) userOf(ctx context.Context, spec *pods.ContainerSpec) string {
-	if spec.Main.User != "" || len(spec.Main.Files) == 0 {
-		return spec.Main.User
-	}
-	found, err := h.cli().ImageInspect(ctx, spec.Image.ID)
-	if err != nil || found.Config == nil {
-		return ""
-	}
-	return found.Config.User
 }
 
 // defaultLog is what a container logs to when its spec does not say.
@@ -223,11 +342,6 @@ func logLimits(path string) bool {
 		LogOpts map[string]any `json:"log-opts"`
 	}
 	return json.Unmarshal(text, &conf) == nil && conf.LogOpts["max-size"] != nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func shortID(id string) string { return id[:min(12, len(id))] }

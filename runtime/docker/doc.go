@@ -8,8 +8,16 @@
 //	host.go      Config, New, Ping
 //	compat.go    calls that differ between engine versions
 //	create.go    one container: checks, network, resolver, create, files
-//	config.go    pure: what the engine is asked for, from a ContainerSpec
-//	files.go     files put into a created container
+//	config.go    pure: what the engine is asked for, from a ContainerSpec; gpus.go: its GPUs
+//	mounts.go    pure: volumes, scratch folders and paths of the host
+//	sandbox.go   what the containers of a pod share; pause: the program of its one process
+//	scratch.go   volumes of scratch folders
+//	inside.go    reaching into volumes without a tool: owners of fresh ones
+//	folders.go   folders of volumes: sub_path
+//	user.go      whom a container runs as
+//	files.go     files put into a created container, or bound from ours
+//	memory.go    where sensitive files are
+//	started.go   which post_start hooks are done
 //	verbs.go     start, stop, remove, rename
 //	list.go      list and inspect
 //	watch.go     the one event subscription, which feeds the caches
@@ -17,9 +25,13 @@
 //	subnet.go    pure: a free subnet
 //	resolver.go  resolv.conf of the members
 //	volume.go    volumes.Store
-//	image.go     images and pulls; auth.go: registry credentials
-//	check.go     probes
-//	exec.go      commands in a container; logs.go: their output
+//	image.go     images; platform.go: those for another one
+//	pull.go      pulls and their progress; pullfailed.go: why one failed
+//	auth.go      registry credentials; helper.go: programs that keep them
+//	check.go     probes: http.go, grpc.go, checklog.go, checkexec.go
+//	hook.go      post_start and pre_stop
+//	exec.go      commands in a container; kill.go: their end; words.go: what they said
+//	logs.go      output; find.go: which container of a pod
 //	ports.go     who holds a port of the host
-//	problem.go   pure: the engine's sentences → runtime's reasons
+//	problem.go   pure: the engine's sentences → runtime's reasons; badcommand.go: → ours
 package docker

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,9 +33,11 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if testImage.made {
-		_, err := raw().ImageRemove(context.Background(), testImage.tag, image.RemoveOptions{Force: true})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		for _, tag := range append(testImage.further, testImage.tag) {
+			_, err := raw().ImageRemove(context.Background(), tag, image.RemoveOptions{Force: true})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
 		}
 		raw().Close()
 	}
@@ -81,7 +84,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	id := random()
 	cfg := Config{
 		Daemon: "test-" + id,
-		Pool:   netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 199, randomByte() &^ 15, 0}), 20),
+		Pool:   netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 200 + randomByte()%48, randomByte() &^ 15, 0}), 20),
 		RunDir: t.TempDir(),
 	}
 	for _, c := range change {
@@ -91,7 +94,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { clean(t, cfg.Daemon); h.Close() })
+	t.Cleanup(func() { clean(t, cfg.Daemon); unmountMemory(filepath.Join(cfg.RunDir, "memory")); h.Close() })
 	return &env{Host: h, t: t, ns: "t" + id, image: helperImage(t)}
 }
 
@@ -146,8 +149,9 @@ func must[T any](v T, err error) func(testing.TB) T {
 
 var testImage struct {
 	sync.Mutex
-	made bool
-	tag  string
+	made    bool
+	tag     string
+	further []string // made from it
 }
 
 // helperImage makes the image of testdata/helper, once.
@@ -178,7 +182,32 @@ func importImage(t testing.TB, tag string, archive []byte, changes ...string) {
 	}
 }
 
-func helperArchive(t testing.TB) []byte {
+// passwdImage is the helper's with users in it: redis and admin, who is root.
+func passwdImage(t testing.TB) string {
+	return furtherImage(t, "passwd")
+}
+
+// userImage is passwdImage with a USER.
+func userImage(t testing.TB) string {
+	return furtherImage(t, "user", "USER redis")
+}
+
+func furtherImage(t testing.TB, name string, changes ...string) string {
+	t.Helper()
+	base := helperImage(t)
+	testImage.Lock()
+	defer testImage.Unlock()
+	tag := base + "-" + name
+	if slices.Contains(testImage.further, tag) {
+		return tag
+	}
+	passwd := packed{"etc/passwd", []byte("root:x:0:0::/:\nadmin:x:0:5::/:\nredis:x:999:998::/:\n"), 0o644}
+	importImage(t, tag, helperArchive(t, passwd), append(changes, `ENTRYPOINT ["/helper"]`)...)
+	testImage.further = append(testImage.further, tag)
+	return tag
+}
+
+func helperArchive(t testing.TB, more ...packed) []byte {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "helper")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "./testdata/helper")
@@ -203,6 +232,9 @@ func helperArchive(t testing.TB) []byte {
 	put(tar.Header{Name: "data/seed", Mode: 0o640, Uid: 999, Gid: 998}, []byte("of the image\n"))
 	put(tar.Header{Name: "private/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: 999, Gid: 998}, nil)
 	put(tar.Header{Name: "noexec", Mode: 0o644}, []byte("not a program"))
+	for _, f := range more {
+		put(tar.Header{Name: f.name, Mode: f.mode}, f.content)
+	}
 	check(t, w.Close())
 	return b.Bytes()
 }

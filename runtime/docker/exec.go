@@ -2,17 +2,15 @@ package docker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
-	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
 
@@ -26,26 +24,7 @@ func (h *Host) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOpt
 		Cmd: o.Command, Tty: o.TTY,
 		AttachStdin: o.Stdin != nil, AttachStdout: true, AttachStderr: true,
 	}
-	return h.exec(ctx, id, options, streams{o.Stdin, o.Stdout, o.Stderr, o.Resize})
-}
-
-// find is the id of a pod's container. Only ours are found.
-func (h *Host) find(ctx context.Context, name runtime.PodName, part string, previous bool) (string, error) {
-	main := jobspecs.ContainerName(name.Namespace, name.Name, "")
-	if previous {
-		main = jobspecs.ContainerName(name.Namespace, name.Name, jobspecs.PartPrevious)
-	}
-	c, err := h.cli().ContainerInspect(ctx, main)
-	if err == nil && h.ours(c.Config.Labels) && part != "" && c.Config.Labels[jobspecs.LabelContainer] != part {
-		c, err = h.cli().ContainerInspect(ctx, jobspecs.ContainerName(name.Namespace, name.Name, part))
-	}
-	if isNotFound(err) || err == nil && !h.ours(c.Config.Labels) {
-		return "", fmt.Errorf("%s/%s: %w", name.Namespace, name.Name, runtime.ErrNotFound)
-	}
-	if err != nil {
-		return "", fmt.Errorf("inspect container %s: %w", main, engineError(err))
-	}
-	return c.ID, nil
+	return h.exec(ctx, id, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})
 }
 
 // streams are the ends of a command; each may be nil.
@@ -53,6 +32,10 @@ type streams struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	resize         <-chan [2]uint // rows, columns
+
+	// unwatched is a command whose end counts and not that of its output: what it
+	// left in the background may hold the output for ever.
+	unwatched bool
 }
 
 // exec runs a command to its end and returns its exit code.
@@ -63,6 +46,9 @@ func (h *Host) exec(ctx context.Context, id string, o container.ExecOptions, s s
 	}
 	conn, err := h.cli().ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{Tty: o.Tty})
 	if err != nil {
+		if ctx.Err() != nil { // it may have been started
+			h.killExec(ctx, made.ID)
+		}
 		return 0, engineError(err)
 	}
 	err = h.carry(ctx, made.ID, conn, o.Tty, s)
@@ -85,6 +71,15 @@ func (h *Host) carry(ctx context.Context, execID string, conn types.HijackedResp
 	defer stop()
 	done := make(chan struct{})
 	defer close(done)
+	var over atomic.Bool
+	if s.unwatched {
+		helpers.Go(func() {
+			if h.awaitExit(ctx, execID, done) {
+				over.Store(true)
+				conn.Close()
+			}
+		})
+	}
 	if s.resize != nil {
 		helpers.Go(func() { h.resize(ctx, execID, s.resize, done) })
 	}
@@ -98,7 +93,41 @@ func (h *Host) carry(ctx context.Context, execID string, conn types.HijackedResp
 			}
 		}()
 	}
-	return copyOutput(conn.Reader, tty, s)
+	err := copyOutput(conn.Reader, tty, s)
+	if over.Load() {
+		return nil
+	}
+	return err
+}
+
+// awaitExit tells when a command has ended although its output has not, some
+// moments later, in which what it said last arrives. It is false when done closes
+// first. An engine answers an attach before it starts the command, which then has
+// no pid and does not run either.
+func (h *Host) awaitExit(ctx context.Context, execID string, done <-chan struct{}) bool {
+	ran := false
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		if !sleep(wait, done) {
+			return false
+		}
+		e, err := h.cli().ContainerExecInspect(ctx, execID)
+		ran = ran || err == nil && (e.Running || e.Pid > 0)
+		if err == nil && ran && !e.Running {
+			return sleep(100*time.Millisecond, done)
+		}
+	}
+}
+
+// sleep is false when done closes first.
+func sleep(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+		return false
+	}
 }
 
 func copyOutput(r io.Reader, tty bool, s streams) error {
@@ -144,11 +173,9 @@ func (h *Host) exitCode(ctx context.Context, execID string) (int, error) {
 		if !e.Running {
 			return e.ExitCode, nil
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !sleep(wait, ctx.Done()) {
 			h.killExec(ctx, execID)
-			return 0, errors.Join(ctx.Err())
+			return 0, ctx.Err()
 		}
 	}
 }

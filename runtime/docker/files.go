@@ -4,8 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,28 +19,103 @@ import (
 	"github.com/docker/docker/api/types/mount"
 
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/runtime/pods"
 )
 
 // always are folders that every container has before its image: Docker's own
 // mounts live there. Others are asked for.
 var always = map[string]bool{"/": true, "/etc": true, "/dev": true, "/proc": true, "/sys": true}
 
-// bindFiles writes the files that lie inside a volume's mount under folder, to be
-// bound over it, read-only: put into the container they would end in the volume.
-// The rest is returned.
-func bindFiles(c *jobspecs.Container, folder, user string) (bound []mount.Mount, rest []jobspecs.File, err error) {
+// placement is how a container's files come into it.
+type placement struct {
+	bound []mount.Mount   // read-only, one by one, from files of ours
+	put   []jobspecs.File // copied into the created container
+}
+
+// placeFiles binds what cannot be copied: sensitive files, since a copy lands on a
+// disk; those of a container whose root is read-only; and those inside a mount,
+// where a copy would end in the volume, or be hidden by what is mounted there. An
+// engine that does not see our files gets copies wherever that comes to the same.
+func (h *Host) placeFiles(spec *pods.ContainerSpec, user string, seen bool) (p placement, err error) {
+	c := &spec.Main
 	for _, f := range c.Files {
-		if !insideMount(f.Path, c.Mounts) {
-			rest = append(rest, f)
+		if !f.Sensitive && !c.ReadOnlyRoot && !insideMount(f.Path, c.Mounts) {
+			p.put = append(p.put, f)
 			continue
 		}
-		source, err := writeBound(filepath.Join(folder, "files"), c.Name, f, user)
+		uid, gid, err := ownerOf(f, user)
 		if err != nil {
-			return nil, nil, fmt.Errorf("write file %s: %w", f.Path, err)
+			return p, fmt.Errorf("write file %s: %w", f.Path, err)
 		}
-		bound = append(bound, mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(f.Path), ReadOnly: true})
+		if why := unbindable(f, identity{uid, gid}, identity{os.Geteuid(), os.Getegid()}, seen); why != "" {
+			if err := copyable(spec, f, why); err != nil {
+				return p, err
+			}
+			p.put = append(p.put, f)
+			continue
+		}
+		source, err := h.bindable(spec, f, uid, gid)
+		if err != nil {
+			return p, known(runtime.ReasonCreateFailed, err, "write file %s", f.Path)
+		}
+		p.bound = append(p.bound, mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(f.Path), ReadOnly: true})
 	}
-	return bound, rest, nil
+	return p, nil
+}
+
+// unbindable tells why a file cannot be bound; "" when it can. A file that anybody
+// may read, and whose owner nobody asked for, can stay ours.
+func unbindable(f jobspecs.File, owner, self identity, seen bool) string {
+	switch {
+	case !seen:
+		return "the engine does not see the files of this machine"
+	case self.uid != 0 && owner != self && (f.Owner != "" || f.Mode&0o004 == 0):
+		return "only root may give a file to its owner"
+	}
+	return ""
+}
+
+// copyable tells whether a file that cannot be bound may be copied instead.
+func copyable(spec *pods.ContainerSpec, f jobspecs.File, why string) error {
+	switch {
+	case f.Sensitive:
+		return problem(runtime.ReasonNoMemoryFolder, nil, "file %s is sensitive and cannot be mounted from memory: %s", f.Path, why)
+	case spec.Main.ReadOnlyRoot:
+		return problem(runtime.ReasonCreateFailed, nil, "file %s cannot be put into a container with read_only_root: %s", f.Path, why)
+	case hiddenByMemory(spec, f.Path):
+		return problem(runtime.ReasonCreateFailed, nil, "file %s cannot be put into a scratch folder in memory: %s", f.Path, why)
+	}
+	return nil
+}
+
+func hiddenByMemory(spec *pods.ContainerSpec, file string) bool {
+	var memory []jobspecs.Mount
+	for _, m := range spec.Main.Mounts {
+		if m.Kind == jobspecs.MountScratch && inMemory(&spec.Pod, m.Claim) {
+			memory = append(memory, m)
+		}
+	}
+	return insideMount(file, memory)
+}
+
+// bindable writes a file where it can be bound from, and returns its path.
+func (h *Host) bindable(spec *pods.ContainerSpec, f jobspecs.File, uid, gid int) (string, error) {
+	runs := f.Mode&0o111 != 0
+	base := h.resolvers.dir
+	if f.Sensitive || runs && fits(base, true) != nil {
+		h.resolvers.memory.mu.Lock()
+		defer h.resolvers.memory.mu.Unlock()
+		dir, err := h.resolvers.memory.find(runs)
+		if err != nil && f.Sensitive {
+			return "", err
+		}
+		if err == nil {
+			base = dir
+		}
+	}
+	dir := filepath.Join(base, spec.Pod.Set.Namespace, spec.Pod.Name, "files")
+	return writeBound(dir, spec.Main.Name, f, uid, gid)
 }
 
 func insideMount(file string, mounts []jobspecs.Mount) bool {
@@ -53,27 +126,48 @@ func insideMount(file string, mounts []jobspecs.Mount) bool {
 }
 
 // writeBound makes a new file each time: a container that still runs keeps the
-// one it was started with.
-func writeBound(dir, owner string, f jobspecs.File, user string) (name string, err error) {
-	uid, gid, err := ownerOf(f, user)
-	if err != nil {
-		return "", err
-	}
+// one it was started with. Nobody but root and the containers reads it, whatever
+// its mode.
+func writeBound(dir, owner string, f jobspecs.File, uid, gid int) (name string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(path.Clean(f.Path)))
-	name = filepath.Join(dir, owner+"_"+hex.EncodeToString(sum[:8]))
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return "", err
+	}
+	name = filepath.Join(dir, owner+"_"+sum([]byte(path.Clean(f.Path)))[:16])
 	fresh := name + ".new"
-	err = errors.Join(
-		os.WriteFile(fresh, f.Content, 0o600),
-		os.Chown(fresh, uid, gid),
-		os.Chmod(fresh, fileMode(f.Mode)),
-	)
-	if err != nil {
+	if err := writeFile(fresh, f, uid, gid); err != nil {
 		return "", errors.Join(err, os.Remove(fresh))
 	}
 	return name, os.Rename(fresh, name)
+}
+
+// writeFile writes sensitive content only into what is open in memory: a folder
+// that was looked at before may be another one now.
+func writeFile(name string, f jobspecs.File, uid, gid int) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if f.Sensitive {
+		if inMemory, _, err := fileSystemOf(file); err != nil || !inMemory {
+			return errors.Join(err, fmt.Errorf("%s is not in memory", name))
+		}
+	}
+	if _, err := file.Write(f.Content); err != nil {
+		return err
+	}
+	return errors.Join(chown(file, uid, gid), file.Chmod(fileMode(f.Mode)))
+}
+
+// chown leaves alone what is right already: who is not root may not ask.
+func chown(f *os.File, uid, gid int) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return f.Chown(uid, gid)
 }
 
 // fileMode is a Unix mode in Go's bits.

@@ -3,6 +3,7 @@ package docker
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"os"
@@ -40,8 +41,10 @@ type Config struct {
 	Daemon string
 	// Pool is where a /22 per namespace is cut from; zero: DefaultPool.
 	Pool netip.Prefix
-	// RunDir holds the members' resolv.conf. Empty: /run/stsd for root, else
-	// $XDG_RUNTIME_DIR/stsd. The engine must see it under the same path.
+	// RunDir holds the members' resolv.conf and the files that are bound into them.
+	// Empty: /run/stsd for root, else $XDG_RUNTIME_DIR/stsd. The engine must see it
+	// under the same path. Where it is not in memory, a tmpfs is mounted at
+	// RunDir/memory for sensitive files, if we may.
 	RunDir string
 	// NetworkReady is called after a network of ours was made or found and before
 	// a container on it starts, so that DNS can listen at its gateway. Several
@@ -68,7 +71,15 @@ type Host struct {
 	meeting  sync.Mutex
 	met      string // the engine's API when it was last asked
 
+	instance string // tells this run of the daemon from another one
+	swept    atomic.Bool
+	started  sync.Map // container id → start of the run whose post_start hook succeeded
+	folders  sync.Map // container id → []boundFolder, from its create to its start
+
 	logs      defaultLog
+	logChecks logChecks
+	alien     aliens
+	sandboxes sandboxes
 	networks  networks
 	resolvers resolvers
 	volumes   *Volumes
@@ -80,9 +91,10 @@ func New(cfg Config) (*Host, error) {
 	cfg.Parallel = cmp.Or(cfg.Parallel, 64)
 	cfg.RunDir = cmp.Or(cfg.RunDir, defaultRunDir())
 	h := &Host{
-		cfg:   cfg,
-		slots: make(chan struct{}, cfg.Parallel),
-		execs: make(chan struct{}, max(1, stdruntime.NumCPU()/2)),
+		cfg:      cfg,
+		instance: rand.Text(),
+		slots:    make(chan struct{}, cfg.Parallel),
+		execs:    make(chan struct{}, max(1, stdruntime.NumCPU()/2)),
 	}
 	c, err := newClient(cfg.Host)
 	if err != nil {
@@ -90,6 +102,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	h.client.Store(c)
 	h.remote = !strings.HasPrefix(c.DaemonHost(), "unix://")
+	h.sandboxes.name = sandboxImage
 	h.resolvers.init(cfg.RunDir, cfg.Daemon)
 	h.volumes = &Volumes{host: h}
 	return h, nil

@@ -17,6 +17,9 @@ import (
 
 // List is every container of ours, inspected, by name.
 func (h *Host) List(ctx context.Context) ([]pods.Container, error) {
+	if err := h.sweepOnce(ctx); err != nil {
+		return nil, err
+	}
 	before := h.resolvers.ids()
 	found, err := h.cli().ContainerList(ctx, container.ListOptions{
 		All:     true,
@@ -42,6 +45,18 @@ func (h *Host) List(ctx context.Context) ([]pods.Container, error) {
 	return list, nil
 }
 
+// sweepOnce removes what an earlier run of this daemon left behind.
+func (h *Host) sweepOnce(ctx context.Context) error {
+	if h.swept.Load() {
+		return nil
+	}
+	if err := h.sweepInside(ctx); err != nil {
+		return err
+	}
+	h.swept.Store(true)
+	return nil
+}
+
 // noteAll tells the resolvers who is there, and who of before is not.
 func (h *Host) noteAll(before []string, all []*pods.Container) []pods.Container {
 	there := map[string]bool{}
@@ -54,7 +69,7 @@ func (h *Host) noteAll(before []string, all []*pods.Container) []pods.Container 
 		there[c.ID] = true
 		h.resolvers.use(c.ID, c.Labels)
 	}
-	h.resolvers.drop(slices.DeleteFunc(before, func(id string) bool { return there[id] })...)
+	h.forgetContainers(slices.DeleteFunc(before, func(id string) bool { return there[id] })...)
 	return list
 }
 
@@ -73,6 +88,10 @@ func (h *Host) inspectOne(ctx context.Context, id string) (*pods.Container, erro
 		return nil, fmt.Errorf("inspect container %s: %w", shortID(id), engineError(err))
 	}
 	found := containerOf(&c)
+	if h.ours(found.Labels) {
+		h.resolvers.use(found.ID, found.Labels)
+		found.PostStarted = h.postStarted(found.ID, found.StartedAt)
+	}
 	return &found, nil
 }
 

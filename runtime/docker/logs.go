@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/stsd/stsd/runtime"
 )
@@ -19,6 +18,10 @@ func (h *Host) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOpti
 	if err != nil {
 		return err
 	}
+	c, err := h.cli().ContainerInspect(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read logs of %s: %w", name.Name, engineError(err))
+	}
 	stream, err := h.cli().ContainerLogs(ctx, id, container.LogsOptions{
 		ShowStdout: true,
 		ShowStderr: true,
@@ -28,17 +31,26 @@ func (h *Host) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOpti
 		Since:      since(o.Since),
 	})
 	if err != nil {
-		return fmt.Errorf("read logs of %s: %w", name.Name, engineError(err))
+		return fmt.Errorf("read logs of %s: %w", name.Name, logsError(err, &c))
 	}
 	defer stream.Close()
-	_, err = stdcopy.StdCopy(orDiscard(stdout), orDiscard(stderr), stream)
+	err = copyOutput(stream, c.Config.Tty, streams{stdout: stdout, stderr: stderr})
 	if o.Follow && ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read logs of %s: %w", name.Name, err)
+		return fmt.Errorf("read logs of %s: %w", name.Name, logsError(err, &c))
 	}
 	return nil
+}
+
+// logsError says so where the log driver is one that only writes. Engine 20.10
+// tells it inside the stream, others before it.
+func logsError(err error, c *container.InspectResponse) error {
+	if contains(err.Error(), "does not support reading") && c.HostConfig != nil {
+		return fmt.Errorf("the log driver %q cannot be read", c.HostConfig.LogConfig.Type)
+	}
+	return engineError(err)
 }
 
 // since is a time as the engine reads it: seconds and nanoseconds.

@@ -56,10 +56,7 @@ func startReason(text string) string {
 		return runtime.ReasonPortTaken
 	case contains(text, "address already in use"):
 		return runtime.ReasonAddressTaken
-	case contains(text, "executable file not found", "exec format error") ||
-		contains(text, "exec:") && contains(text, "permission denied", "no such file or directory", "not a directory", "is a directory"),
-		contains(text, "unable to find user", "no matching entries in passwd file", "unable to find group", "no matching entries in group file"),
-		contains(text, "chdir to cwd"):
+	case commandSentence(text) != "":
 		return runtime.ReasonBadCommand
 	}
 	return ""
@@ -68,26 +65,12 @@ func startReason(text string) string {
 // createReason is startReason for creates.
 func createReason(text string) string {
 	switch {
-	case contains(text, "no command specified"):
+	case commandSentence(text) != "":
 		return runtime.ReasonBadCommand
 	case contains(text, "no such image"):
 		return runtime.ReasonImageMissing
 	}
 	return runtime.ReasonCreateFailed
-}
-
-// pullReason tells why a pull failed.
-func pullReason(text string) string {
-	switch {
-	case contains(text, "manifest unknown", "not found: manifest", "manifest for", "name unknown", "repository name not known", "invalid reference format"):
-		return runtime.ReasonImageUnknown
-	case contains(text, "pull access denied", "unauthorized", "no basic auth credentials", "authentication required",
-		"access denied", "access forbidden", "status: 403", "status: 401", "403 forbidden", "401 unauthorized", "incorrect username or password"):
-		return runtime.ReasonAccessDenied
-	case contains(text, "no matching manifest for"):
-		return runtime.ReasonImageUnknown
-	}
-	return runtime.ReasonPullFailed
 }
 
 func contains(text string, any ...string) bool {
@@ -138,6 +121,9 @@ func known(reason string, err error, format string, args ...any) error {
 	var already *pods.Problem
 	if errors.As(err, &already) {
 		return err
+	}
+	if reason == runtime.ReasonBadCommand {
+		return problem(reason, nil, format+": %s", append(args, commandSentence(err.Error()))...)
 	}
 	return problem(reason, err, format, args...)
 }

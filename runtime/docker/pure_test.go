@@ -3,12 +3,8 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -99,12 +95,6 @@ func TestReasonsOfTheEnginesSentences(t *testing.T) {
 		{createReason, "No command specified", runtime.ReasonBadCommand},
 		{createReason, "No such image: nginx:1", runtime.ReasonImageMissing},
 		{createReason, "invalid volume specification", runtime.ReasonCreateFailed},
-		{pullReason, "manifest for redis:nope not found: manifest unknown: manifest unknown", runtime.ReasonImageUnknown},
-		{pullReason, "pull access denied for nope, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", runtime.ReasonAccessDenied},
-		{pullReason, "Head https://r.example/v2/a/manifests/1: unauthorized: authentication required", runtime.ReasonAccessDenied},
-		{pullReason, "no matching manifest for linux/arm64 in the manifest list entries", runtime.ReasonImageUnknown},
-		{pullReason, "Get https://r.example/v2/: dial tcp: lookup r.example: no such host", runtime.ReasonPullFailed},
-		{pullReason, "toomanyrequests: You have reached your pull rate limit", runtime.ReasonPullFailed},
 	} {
 		if got := c.of(c.text); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
@@ -271,24 +261,6 @@ func TestHealthcheckOfAnImage(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfARegistry(t *testing.T) {
-	t.Parallel()
-	text := []byte(`{"auths": {
-		"https://index.docker.io/v1/": {"auth": "aHViOnNlY3JldA=="},
-		"r.example:5000": {"auth": "dTpwOnE="},
-		"https://t.example": {"identitytoken": "tok"},
-		"e.example": {}
-	}}`)
-	for domain, want := range map[string]string{
-		"docker.io": "hub secret  true", "r.example:5000": "u p:q  true", "t.example": "  tok true", "e.example": "   false", "no.example": "   false",
-	} {
-		a, ok := findAuth(text, domain)
-		if got := fmt.Sprintf("%s %s %s %v", a.Username, a.Password, a.IdentityToken, ok); got != want {
-			t.Errorf("%s: %q, want %q", domain, got, want)
-		}
-	}
-}
-
 func TestListenerIsFoundByPortAndAddress(t *testing.T) {
 	t.Parallel()
 	table := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -323,83 +295,6 @@ func TestOwnersAreNamed(t *testing.T) {
 		if got := h.owner(labels); got != want {
 			t.Errorf("owner = %q, want %q", got, want)
 		}
-	}
-}
-
-func TestHTTPProbe(t *testing.T) {
-	t.Parallel()
-	var seen *http.Request
-	mux := http.NewServeMux()
-	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) { seen = r })
-	mux.HandleFunc("/sick", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) })
-	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/sick", 302) })
-	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", 302) })
-	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
-			w.Write(make([]byte, 1000))
-		}
-	})
-	plain, secure := httptest.NewServer(mux), httptest.NewTLSServer(mux)
-	defer plain.Close()
-	defer secure.Close()
-	for _, c := range []struct {
-		server             *httptest.Server
-		scheme, path, want string
-	}{
-		{plain, "", "ok", ""},
-		{secure, "https", "/ok?x=1", ""},
-		{plain, "http", "/away", ""},
-		{plain, "http", "/endless", ""},
-		{plain, "http", "/sick", "http ADDR/sick: status 503"},
-		{plain, "http", "/here", "http ADDR/here: status 503"},
-		{plain, "http", "/slow", "http ADDR/slow: timed out"},
-		{plain, "https", "/ok", "https ADDR/ok: http: server gave HTTP response to HTTPS client"},
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		at := netip.MustParseAddrPort(c.server.Listener.Addr().String())
-		probe := jobspecs.Probe{HTTP: &jobspecs.HTTPCheck{Port: int(at.Port()), Path: c.path, Scheme: c.scheme, Headers: map[string]string{"Host": "web", "X-A": "1"}}}
-		_, err := (&Host{}).Check(ctx, pods.Target{Address: at.Addr()}, probe)
-		cancel()
-		if got := strings.ReplaceAll(errorText(err), at.String(), "ADDR"); got != c.want {
-			t.Errorf("%s %s: %q, want %q", c.scheme, c.path, got, c.want)
-		}
-		if c.want != "" && strings.Contains(c.want, "timed out") && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: not a deadline", c.path)
-		}
-	}
-	if seen.UserAgent() != "stsd-probe/1" || seen.Host != "web" || seen.Header.Get("X-A") != "1" {
-		t.Errorf("request had %v, host %s", seen.Header, seen.Host)
-	}
-}
-
-func TestLastLineOfOutput(t *testing.T) {
-	t.Parallel()
-	var out tail
-	fmt.Fprint(&out, strings.Repeat("x", 2*tailSize), "\nnot ready yet \r\n\n")
-	if got := out.lastLine(); got != "not ready yet" {
-		t.Errorf("last line = %q", got)
-	}
-	if got := (&tail{}).lastLine(); got != "" {
-		t.Errorf("last line of nothing = %q", got)
-	}
-}
-
-func TestPullProgressAddsUpLayers(t *testing.T) {
-	t.Parallel()
-	stream := `{"status":"Pulling from x","id":"latest"}
-{"status":"Downloading","progressDetail":{"current":1000000,"total":20000000},"id":"a"}
-{"status":"Downloading","progressDetail":{"current":2000000,"total":10000000},"id":"b"}
-{"status":"Extracting","progressDetail":{"current":1,"total":20000000},"id":"a"}
-{"errorDetail":{"message":"boom"},"error":"boom"}
-`
-	var said []string
-	err := followPull(strings.NewReader(stream), func(s string) { said = append(said, s) })
-	if fmt.Sprint(said) != "[1.0 MB of 20 MB]" || errorText(err) != "boom" {
-		t.Errorf("said %q, %v", said, err)
-	}
-	if err := followPull(strings.NewReader(`{"status":"Down`), nil); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a cut stream: %v", err)
 	}
 }
 

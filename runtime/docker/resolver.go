@@ -71,6 +71,7 @@ func parseResolvConf(text []byte) (c resolvConf, ok bool) {
 type resolvers struct {
 	dir    string // RunDir/pods
 	daemon string
+	memory memory
 
 	mu    sync.Mutex
 	up    map[string]bool   // namespace → our DNS answers there
@@ -81,6 +82,7 @@ type resolvers struct {
 func (r *resolvers) init(runDir, daemon string) {
 	r.dir = filepath.Join(runDir, "pods")
 	r.daemon = daemon
+	r.memory.run, r.memory.shm = runDir, "/dev/shm"
 	r.up = map[string]bool{}
 	r.users = map[string]podKey{}
 	r.busy = map[podKey]int{}
@@ -172,6 +174,14 @@ func (r *resolvers) use(id string, labels map[string]string) {
 	r.users[id] = key
 }
 
+// pod is whose container it is, as far as it was noted.
+func (r *resolvers) pod(id string) (_ podKey, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, ok := r.users[id]
+	return key, ok
+}
+
 // podOf reads whose container it is. Labels that are no names, and would lead out
 // of our folder, are nobody's.
 func podOf(labels map[string]string) (_ podKey, ok bool) {
@@ -219,6 +229,7 @@ func (r *resolvers) sweep(key podKey) {
 	}
 	_ = os.RemoveAll(r.folder(key)) // a file that stays is written anew by the next pod of the name
 	_ = os.Remove(filepath.Dir(r.folder(key)))
+	r.memory.sweep(key)
 }
 
 func (r *resolvers) folder(key podKey) string {

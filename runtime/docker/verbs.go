@@ -27,12 +27,18 @@ func (h *Host) Start(ctx context.Context, id string) error {
 	defer done()
 	err = h.cli().ContainerStart(ctx, id, container.StartOptions{})
 	if err == nil {
-		return nil
+		if err := h.checkFolders(ctx, id); err != nil {
+			return err
+		}
+		return h.startedHere(ctx, id)
+	}
+	if sandboxGone(err.Error(), id) {
+		return errSandboxGone()
 	}
 	if reason := startReason(err.Error()); reason != "" {
 		return h.explainStart(ctx, id, reason, err)
 	}
-	if isNotFound(err) {
+	if contains(err.Error(), "no such container") {
 		return fmt.Errorf("start: %w", pods.ErrNoContainer)
 	}
 	return known(runtime.ReasonCreateFailed, err, "start")
@@ -41,7 +47,7 @@ func (h *Host) Start(ctx context.Context, id string) error {
 // explainStart finds out who holds what the container needs.
 func (h *Host) explainStart(ctx context.Context, id, reason string, cause error) error {
 	if reason == runtime.ReasonBadCommand {
-		return problem(reason, nil, "%s", commandError(cause.Error()))
+		return h.explainCommand(ctx, id, cause)
 	}
 	c, err := h.cli().ContainerInspect(ctx, id)
 	if err != nil {
@@ -134,7 +140,7 @@ func (h *Host) Remove(ctx context.Context, id string) error {
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("remove: %w", engineError(err))
 	}
-	h.resolvers.drop(id)
+	h.forgetContainers(id)
 	return nil
 }
 

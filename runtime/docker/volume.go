@@ -15,6 +15,7 @@ import (
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/runtime/pods"
 	"github.com/stsd/stsd/volumes"
 )
 
@@ -31,7 +32,7 @@ type Volumes struct {
 	mine  map[string]*volume.Volume // ours, by name
 }
 
-// List shows the set's volumes, by name.
+// List shows the set's volumes, by name. Those of scratch folders are none of them.
 func (v *Volumes) List(ctx context.Context, set jobspecs.Key) ([]volumes.Volume, error) {
 	mine, err := v.all(ctx)
 	if err != nil {
@@ -39,7 +40,7 @@ func (v *Volumes) List(ctx context.Context, set jobspecs.Key) ([]volumes.Volume,
 	}
 	var list []volumes.Volume
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
-		if found := volumeOf(mine[name]); found.Set == set {
+		if found := volumeOf(mine[name]); found.Set == set && !isScratch(mine[name].Labels) {
 			list = append(list, found)
 		}
 	}
@@ -75,12 +76,14 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 	if err != nil {
 		return fmt.Errorf("create volume %s: %w", spec.Name, engineError(err))
 	}
-	if !v.host.ours(made.Labels) || volumeOf(&made).Set != set {
+	if !v.host.ours(made.Labels) || volumeOf(&made).Set != set || isScratch(made.Labels) {
 		return &volumes.ForeignError{Name: spec.Name, Owner: v.host.owner(made.Labels)}
 	}
 	v.changed(func() { v.mine[spec.Name] = &made })
 	return nil
 }
+
+func isScratch(labels map[string]string) bool { return labels[jobspecs.LabelScratch] != "" }
 
 // unasked tells whether the engine made a volume by itself for a container of
 // ours.
@@ -91,21 +94,25 @@ func (v *Volumes) unasked(labels map[string]string) bool {
 // whole makes sure that a container that was just made mounts the volumes that
 // were there, and not ones that the engine made because they went meanwhile: those
 // go again, with the container, before anything ran with them.
-func (v *Volumes) whole(ctx context.Context, id string, mounts []jobspecs.Mount) error {
+func (v *Volumes) whole(ctx context.Context, id string, spec *pods.ContainerSpec) error {
 	ctx = context.WithoutCancel(ctx)
-	for _, m := range mounts {
-		found, err := v.host.cli().VolumeInspect(ctx, m.Volume)
+	for _, m := range spec.Main.Mounts {
+		name := volumeName(spec, m)
+		if name == "" {
+			continue
+		}
+		found, err := v.host.cli().VolumeInspect(ctx, name)
 		if err == nil && !v.unasked(found.Labels) {
 			continue
 		}
-		lost := problem(runtime.ReasonCreateFailed, err, "volume %s went while its container was made", m.Volume)
-		if err := v.host.Remove(ctx, id); err != nil {
+		lost := problem(runtime.ReasonCreateFailed, err, "volume %s went while its container was made", name)
+		if err := v.host.undo(ctx, id); err != nil {
 			return errors.Join(lost, err)
 		}
 		if err == nil {
-			err = v.host.cli().VolumeRemove(ctx, m.Volume, false)
+			err = v.host.cli().VolumeRemove(ctx, name, false)
 		}
-		v.changed(func() { delete(v.mine, m.Volume) })
+		v.changed(func() { delete(v.mine, name) })
 		if err != nil && !isNotFound(err) {
 			return errors.Join(lost, engineError(err))
 		}

@@ -104,14 +104,26 @@ func (h *Host) note(m events.Message) []pods.Event {
 			h.networks.forget()
 		}
 		h.changed()
+		if id := m.Actor.Attributes["container"]; id != "" { // connected or disconnected, maybe by hand
+			return []pods.Event{{ID: id}}
+		}
 	case events.ContainerEventType:
 		if !h.ours(m.Actor.Attributes) {
-			return nil
+			return freed(m.Action)
 		}
 		if m.Action == events.ActionDestroy {
-			h.resolvers.drop(m.Actor.ID)
+			h.forgetContainers(m.Actor.ID)
 		}
 		return []pods.Event{{ID: m.Actor.ID}}
+	}
+	return nil
+}
+
+// freed hints that somebody else's container gave up what ours may wait for.
+func freed(a events.Action) []pods.Event {
+	switch a {
+	case events.ActionDie, events.ActionDestroy, events.ActionRename:
+		return []pods.Event{{Freed: true}}
 	}
 	return nil
 }

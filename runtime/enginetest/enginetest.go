@@ -15,19 +15,44 @@ import (
 	"github.com/stsd/stsd/runtime"
 )
 
-// Images that a Fixture has to name.
+// Programs that a Fixture has to name.
 const (
 	Serve    = "serve"    // runs until it is stopped, and accepts connections on tcp port 8080
+	Wait     = "wait"     // runs until it is stopped
+	Done     = "done"     // ends at once with exit code 0
 	Exit     = "exit"     // ends at once with exit code 3
+	Brief    = "brief"    // runs for a second, then ends with exit code 3
 	Stubborn = "stubborn" // runs, and ignores its stop signal
-	Missing  = "missing"  // neither on the host nor in a registry
+	Missing  = "missing"  // its image is neither on the host nor in a registry
 )
 
+// Program is how the engine runs one of them.
+type Program struct {
+	Image         string
+	Command, Args []string // as in a jobspecs.Container
+}
+
+// Commands are what can be run inside a container of Serve, Wait, Brief and
+// Stubborn.
+type Commands struct {
+	True  []string // succeeds
+	False []string // fails
+	Hang  []string // does not end by itself
+	Role  []string // prints "primary"
+	// Reason succeeds where STSD_REASON is the wanted one, and fails elsewhere.
+	Reason func(want string) []string
+}
+
 // Fixture is one engine to prove, connected and without pods of the set's name.
+// What is nil or empty skips the sentences that need it.
 type Fixture struct {
 	Engine runtime.Engine
-	// Images are the engine's names of Serve, Exit, Stubborn and Missing.
-	Images map[string]string
+	// Programs are the engine's, by the names above.
+	Programs map[string]Program
+	// Commands run inside them.
+	Commands Commands
+	// Line is a regular expression (RE2) for a line that Serve writes soon.
+	Line string
 	// Namespace of the test's pods. Default: jobspecs.DefaultNamespace.
 	Namespace string
 	// Complete fills in what only the engine's owner knows: network, subnet,
@@ -35,6 +60,15 @@ type Fixture struct {
 	Complete func(*jobspecs.PodSpec)
 	// Patience is how long to wait for what must happen. Default: 1 minute.
 	Patience time.Duration
+
+	// Kill ends the container of that name at the engine, as a user does by hand.
+	Kill func(t *testing.T, name string)
+	// Again ends Engine and gives another one on the same host, connected, as a
+	// restarted daemon does.
+	Again func(t *testing.T) runtime.Engine
+	// Scratch names the volumes of scratch folders that the engine has made and
+	// not removed.
+	Scratch func(t *testing.T) []string
 }
 
 // Run proves the contract on the engines that fixture makes, one for each sentence.
@@ -45,7 +79,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 // RunIn is Run where every sentence is proved inside in: synctest.Test, for an
 // engine that lives by package time alone.
 func RunIn(t *testing.T, in func(*testing.T, func(*testing.T)), fixture func(t *testing.T) Fixture) {
-	for _, s := range sentences {
+	for _, s := range slices.Concat(sentences, ofSeveral, ofHooks) {
 		t.Run(strings.ReplaceAll(s.says, " ", "_"), func(t *testing.T) {
 			in(t, func(t *testing.T) { s.prove(begin(t, fixture(t))) })
 		})
@@ -74,24 +108,34 @@ func begin(t *testing.T, f Fixture) *bench {
 	return &bench{t, f, jobspecs.Key{Namespace: f.Namespace, Name: "et"}}
 }
 
-// spec is one pod of revision et-1 that runs an image.
-func (b *bench) spec(image string, ordinal int) jobspecs.PodSpec {
+// spec is one pod of revision et-1 that runs a program.
+func (b *bench) spec(program string, ordinal int) jobspecs.PodSpec {
 	s := jobspecs.PodSpec{
 		Set: b.set, Ordinal: ordinal, Name: jobspecs.MemberName(b.set.Name, ordinal),
 		Revision: "et-1", Service: b.set.Name, Domain: jobspecs.ServiceDomain(b.set.Name, b.set.Namespace, "cluster.local"),
 		TerminationGrace: 10 * time.Second,
-		Containers: []jobspecs.Container{{
-			Name: "main", Image: b.Images[image], Pull: jobspecs.PullMissing,
-			Restart: jobspecs.Restart{Initial: time.Second, Max: time.Minute, Reset: 5 * time.Minute},
-		}},
-	}
-	if image != Missing {
-		s.Containers[0].Pull = jobspecs.PullNever
+		Containers:       []jobspecs.Container{b.container(jobspecs.KindMain, "main", program)},
 	}
 	if b.Complete != nil {
 		b.Complete(&s)
 	}
 	return s
+}
+
+// container is one of a pod that runs a program.
+func (b *bench) container(kind, name, program string, change ...func(*jobspecs.Container)) jobspecs.Container {
+	p := b.Programs[program]
+	c := jobspecs.Container{
+		Kind: kind, Name: name, Image: p.Image, Command: p.Command, Args: p.Args, Pull: jobspecs.PullNever,
+		Restart: jobspecs.Restart{Initial: time.Second, Max: time.Minute, Reset: 5 * time.Minute},
+	}
+	if program == Missing {
+		c.Pull = jobspecs.PullMissing
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
 }
 
 func (b *bench) name(ordinal int) runtime.PodName {

@@ -17,8 +17,10 @@ func (e *Engine) clear(ctx context.Context, name runtime.PodName, p *pod, keep b
 	}
 	defer func() { <-e.limits.calls }()
 	var parts []spot
+	known := false // whether the pod has scratch folders
 	if p != nil {
 		world := p.snapshot()
+		known = world.Spec != nil
 		keep = keep && (world.Spec == nil || len(world.Spec.Scratch) == 0) // a kept container would hold the folder
 		for i := range world.Parts {
 			parts = append(parts, world.at(len(world.Parts)-1-i))
@@ -29,11 +31,38 @@ func (e *Engine) clear(ctx context.Context, name runtime.PodName, p *pod, keep b
 			return err
 		}
 	}
-	if keep {
+	if keep && known {
+		return nil // it has no scratch folder
+	}
+	if !keep {
+		if err := e.clearKept(ctx, name, parts); err != nil {
+			return err
+		}
+	}
+	if e.host.RemoveScratch(ctx, name) == nil {
 		return nil
 	}
-	if err := e.clearKept(ctx, name, parts); err != nil {
+	return e.clearAll(ctx, name)
+}
+
+// clearAll removes every ended container of the pod, whatever it is called by now,
+// and then the scratch folders, which one of them held.
+func (e *Engine) clearAll(ctx context.Context, name runtime.PodName) error {
+	list, err := e.host.List(ctx)
+	if err != nil {
 		return err
+	}
+	for i := range list {
+		owner, ok := podOf(&list[i])
+		switch {
+		case !ok || owner.name != name || list[i].Labels[jobspecs.LabelDaemon] != e.daemon:
+		case list[i].Running():
+			return runtime.ErrRunning
+		default:
+			if err := e.host.Remove(ctx, list[i].ID); err != nil {
+				return err
+			}
+		}
 	}
 	return e.host.RemoveScratch(ctx, name)
 }

@@ -88,7 +88,7 @@ func (e *Engine) session(ctx context.Context) (worked bool, err error) {
 	}
 	e.connected(list)
 	for event := range events {
-		e.happened(event.ID)
+		e.happened(event)
 	}
 	return true, errLost
 }
@@ -126,15 +126,26 @@ func (e *Engine) disconnected(err error) {
 	e.hints.hint(jobspecs.Key{})
 }
 
-// happened passes an event on to the pods that know the container.
-func (e *Engine) happened(id string) {
+// happened passes an event on to the pods that know the container, or that wait for
+// what it gave up.
+func (e *Engine) happened(event Event) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for _, p := range e.pods {
-		if id == "" || p.knows(id) {
-			p.change(func(w *PodWorld) { w.happened(id) })
+		switch {
+		case event.Freed && p.wantsSomething():
+			p.change((*PodWorld).freed)
+		case event.Freed:
+		case event.ID == "" || p.knows(event.ID):
+			p.change(func(w *PodWorld) { w.happened(event.ID) })
 		}
 	}
+}
+
+func (p *pod) wantsSomething() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.world.Parts, func(part Part) bool { return part.heldByOthers() })
 }
 
 func (p *pod) knows(id string) bool {

@@ -78,8 +78,8 @@ func (w spot) finish(p PartPlan, why string, doom *Doom) PartPlan {
 	switch {
 	case w.Hook == PostStart: // it may take for ever
 		p.CutHook = true
-	case w.Hook == PreStop && w.Now.Before(at):
-		p.Reason, p.Message, p.Wake = or(preStopReason(doom), p.Reason), "its pre_stop hook runs", at
+	case w.Hook == PreStop && w.Now.Before(w.graceOver()):
+		p.Reason, p.Message, p.Wake = or(preStopReason(doom), p.Reason), "its pre_stop hook runs", w.graceOver()
 		return p
 	case w.Hook == PreStop:
 		p.CutHook = true

@@ -88,7 +88,8 @@ const (
 
 // Event is a hint that something happened to a container.
 type Event struct {
-	ID string // of the container; empty: look at everything
+	ID    string // of the container; empty: look at everything
+	Freed bool   // a container that is not ours gave something up: a name, an address, a port. ID says nothing
 }
 
 // ContainerSpec is one container to make.

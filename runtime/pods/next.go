@@ -263,16 +263,18 @@ func (w spot) oldOnes() string {
 	return ""
 }
 
-// starting tells whether a main is on its way from its container to the end of
-// its post_start hook: the next one waits for that, as at a kubelet.
+// starting tells whether a main is on its way from its image to the end of its
+// post_start hook: the next one waits for that, as at a kubelet. One that fails, or
+// waits for its restart, holds up nobody.
 func (w spot) starting() bool {
 	switch {
-	case w.Doing != nil && (w.Doing.Verb == Create || w.Doing.Verb == Start):
-		return true
 	case w.running():
 		return w.current() && !w.posted()
+	case w.Main != nil && w.Main.State != "created", w.Trouble[making].Tries > 0:
+		return false
 	}
-	return w.Main != nil && w.Main.State == "created" && w.Made == w.Main.ID && w.Trouble[making].Tries == 0
+	past := w.past()
+	return past == nil || past == w.Main || !w.Now.Before(w.EndedAt.Add(restartDelay(w.block().Restart, streakOf(past, w.block().Restart))))
 }
 
 func (w spot) pull(why string) PartPlan {
@@ -414,7 +416,7 @@ func lastWords(c *Container) (reason, message string) {
 // lookFirst lets nothing be done on old knowledge, but what is right whatever
 // happened: the start of a container that was just made, and a first stop.
 func (w spot) lookFirst(p PartPlan) PartPlan {
-	if p.Step != nil && (p.Step.Verb == Start || p.Step.Verb == Stop && w.Order != nil && w.Sent.IsZero()) {
+	if p.Step != nil && (p.Step.Verb == Start && !w.StalePrev || p.Step.Verb == Stop && w.Order != nil && w.Sent.IsZero()) {
 		return p
 	}
 	s := Step{Verb: Look, Why: "something happened to it"}

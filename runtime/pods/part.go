@@ -43,6 +43,8 @@ type Part struct {
 	PostDone bool      // post_start is over, for this run of Main
 	PreDone  bool      // pre_stop is over, for this end of Main
 	Run      life      // of Main, as far as it was seen running
+	Found    bool      // this run was not begun by this agent
+	Over     string    // init: the generation in which it has ended well
 	EndBegan time.Time // when Main was told to end: pre_stop or signal; zero: it was not
 	Sent     time.Time // of the stop signal; zero: not yet
 }
@@ -90,6 +92,16 @@ func (t *Trouble) until() time.Time { return t.At.Add(retryDelay(t.Verb, t.Tries
 
 func (p *Part) running() bool { return p.Main != nil && p.Main.Running() }
 func (p *Part) paused() bool  { return p.Main != nil && p.Main.State == "paused" }
+
+// heldByOthers tells whether the part could not be made because of something that
+// belongs to others.
+func (p *Part) heldByOthers() bool {
+	switch t := &p.Trouble[making]; t.Reason {
+	case runtime.ReasonNameTaken, runtime.ReasonAddressTaken, runtime.ReasonPortTaken, runtime.ReasonNetworkTaken:
+		return t.Tries > 0
+	}
+	return false
+}
 
 // lasting tells whether the part is meant to go on running.
 func (p *Part) lasting() bool { return p.Kind == jobspecs.KindMain || p.Kind == jobspecs.KindSidecar }
@@ -140,7 +152,7 @@ func (w spot) over() bool {
 	if w.Kind != jobspecs.KindInit {
 		return false
 	}
-	return w.begun() || w.generation() != "" && w.Main != nil && w.Main.State == "exited" &&
+	return w.begun() || w.generation() != "" && w.Over == w.generation() || w.generation() != "" && w.Main != nil && w.Main.State == "exited" &&
 		w.Main.ExitCode == 0 && !w.Main.StartedAt.IsZero() && w.current()
 }
 
@@ -217,7 +229,7 @@ func (w spot) sawRunning(found bool) {
 	}
 	if run := (life{w.Main.ID, w.Main.StartedAt}); !run.equal(w.Run) {
 		w.forgetRun()
-		w.Run = run
+		w.Run, w.Found = run, found
 	}
 	w.PostDone = w.PostDone || w.Main.PostStarted
 	w.probe(found)
@@ -244,6 +256,9 @@ func (w spot) sawEnded(old *Container, found bool) {
 	w.EndedAt = w.Now
 	if (found || old == nil || old.ID != c.ID) && !c.FinishedAt.IsZero() {
 		w.EndedAt = sooner(c.FinishedAt, w.Now)
+	}
+	if w.Kind == jobspecs.KindInit && c.ExitCode == 0 && w.current() {
+		w.Over = w.generation()
 	}
 	w.tellEnd()
 	if w.Order == nil {
@@ -289,12 +304,18 @@ const (
 
 // killAt is when the container is killed if it is told to stop now, or was.
 func (w spot) killAt() time.Time {
-	grace, began := w.grace(), w.EndBegan
+	least := or(w.Sent, w.Now).Add(min(w.grace(), leastGrace))
+	return later(later(w.graceOver(), least), w.Now)
+}
+
+// graceOver is when the grace is over that began with the end of this container, or
+// of the pod.
+func (w spot) graceOver() time.Time {
+	began := w.EndBegan
 	if w.Order != nil {
 		began = w.Order.Began
 	}
-	end := or(began, w.Now).Add(grace)
-	return later(later(end, or(w.Sent, w.Now).Add(min(grace, leastGrace))), w.Now)
+	return or(began, w.Now).Add(w.grace())
 }
 
 // probe begins to probe a running container once all is known that it takes, and
@@ -391,6 +412,7 @@ func (w spot) done(r Result) {
 	case Rename:
 		kept := *w.Main
 		kept.Name = s.Name
+		w.StalePrev = w.StalePrev || w.Stale // what happened, happened to the kept one
 		w.Main, w.Previous, w.Last, w.Image, w.Doom, w.Moving = nil, &kept, nil, nil, nil, ""
 	case Remove:
 		w.removed(s)

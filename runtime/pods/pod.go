@@ -136,7 +136,7 @@ func (p *pod) ask(lives lives, world PodWorld, plan PodPlan, work *sync.WaitGrou
 		p.mu.Lock()
 		p.hooks[block] = cancel
 		p.mu.Unlock()
-		until := world.at(i).killAt()
+		until := world.at(i).graceOver()
 		work.Go(func() {
 			defer cancel()
 			p.hook(ctx, world, block, part.Hook, until)

@@ -120,7 +120,7 @@ func TestSeveral(t *testing.T) {
 		{"a sidecar has begun when it is past its startup", []func(*PodWorld){part("sandbox", is("running")), part("prepare", endedWith(0)), part("exporter", is("running"))},
 			"Starting: proxy create main (there is none)"},
 		{"then the first main", []func(*PodWorld){part("sandbox", is("running")), part("prepare", endedWith(0)), part("exporter", is("running")), part("proxy", is("running"))},
-			"Starting: redis create main (there is none): app create main (there is none)"},
+			"Starting: redis create main (there is none)"},
 		{"a main waits while the one before it starts", []func(*PodWorld){up, part("redis", is("created")), part("app", func(s spot) { s.Main = nil })},
 			"Starting: redis start main (it was made)"},
 		{"and while its post_start hook runs", []func(*PodWorld){hookOf("redis", false), up, part("app", func(s spot) { s.Main = nil })},

@@ -78,7 +78,15 @@ func (w spot) ready() bool {
 
 // known tells whether readiness is: see runtime.Pod.ReadyKnown.
 func (w spot) known() bool {
-	return !w.running() || w.Spec != nil && w.Probes.ID != "" && w.Probes.Known
+	switch {
+	case !w.running():
+		return true
+	case w.Spec == nil:
+		return false
+	case !w.posted():
+		return !w.Found
+	}
+	return w.Probes.ID != "" && w.Probes.Known
 }
 
 func (w spot) restarts() int {

@@ -128,10 +128,10 @@ func (w *PodWorld) first() (spot, bool) {
 
 // address is where the pod answers.
 func (w *PodWorld) address() (a netip.Addr) {
-	if s, ok := w.sandbox(); ok && s.running() && s.Main.Address.IsValid() {
-		return s.Main.Address
+	if s, ok := w.sandbox(); ok && s.running() {
+		return s.Main.Address // none, when somebody took it off the network
 	}
-	if f, ok := w.first(); ok && f.Main != nil && f.Main.Address.IsValid() {
+	if f, ok := w.first(); ok && (f.running() || f.Main != nil && f.Main.Address.IsValid()) {
 		return f.Main.Address
 	}
 	for i := range w.Parts {
@@ -227,6 +227,7 @@ func (w *PodWorld) settle() {
 	if w.Spec == nil || generation == "" || w.begun() {
 		return
 	}
+	w.settleInits(generation)
 	begun := true
 	for i := range w.Parts {
 		s := w.at(i)
@@ -240,6 +241,19 @@ func (w *PodWorld) settle() {
 	}
 	if begun {
 		w.Begun = generation
+	}
+}
+
+// settleInits notes the init containers that must have ended well, since a part
+// after them was started: their own containers may have been cleared away.
+func (w *PodWorld) settleInits(generation string) {
+	later := false
+	for i := range w.Parts {
+		s := w.at(len(w.Parts) - 1 - i)
+		if later && s.Kind == jobspecs.KindInit && !s.running() {
+			s.Over = generation
+		}
+		later = later || s.Kind != jobspecs.KindSandbox && s.Main != nil && !s.Main.StartedAt.IsZero() && s.current()
 	}
 }
 
@@ -316,6 +330,15 @@ func (w *PodWorld) happened(id string) {
 		p.StalePrev = p.StalePrev || p.Previous != nil && (id == "" || id == p.Previous.ID)
 		p.Stale = p.Stale || p.Main != nil && (id == "" || id == p.Main.ID)
 	}
+}
+
+// freed lets what waits for a name, an address or a port of others try at once.
+func (w *PodWorld) freed() {
+	w.each(func(s spot) {
+		if s.heldByOthers() {
+			s.Trouble[making].At = time.Time{}
+		}
+	})
 }
 
 func (w *PodWorld) knows(id string) bool {

@@ -5,6 +5,11 @@
 //
 // World is one host. World.Host and World.Volumes are what an engine stands on;
 // the other methods are the hands of a user or of fate: Kill, RemoveContainer,
-// RestartEngine, Fail. The world checks at every step that no two containers of
-// one pod run, nor two on one volume: see Violations.
+// RestartEngine, Fail. A container may join a sandbox, whose network it then has
+// for as long as that run of the sandbox lasts.
+//
+// The world checks at every step what the design promises: no ordinal has two
+// running pods, no part of a pod two running containers, no volume two pods, and
+// nothing runs before the init containers and sidecars that precede it. See
+// Violations.
 package sim

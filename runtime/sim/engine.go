@@ -3,9 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/netip"
-	"strings"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -56,76 +54,7 @@ func (e Engine) PortOwner(_ context.Context, pod runtime.PodName, p jobspecs.Por
 	w := e.World
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	self := ""
-	if b := w.names[jobspecs.ContainerName(pod.Namespace, pod.Name, "")]; b != nil {
-		self = b.c.ID
-	}
-	return w.portOwner(self, p)
-}
-
-// Logs implements runtime.Logs; it does not follow.
-func (e Engine) Logs(_ context.Context, name runtime.PodName, o runtime.LogOptions, stdout, _ io.Writer) error {
-	part := ""
-	if o.Previous {
-		part = jobspecs.PartPrevious
-	}
-	w := e.World
-	w.mu.Lock()
-	b := w.names[jobspecs.ContainerName(name.Namespace, name.Name, part)]
-	var lines []string
-	if b != nil {
-		lines = append(lines, b.lines...)
-	}
-	w.mu.Unlock()
-	if b == nil {
-		return runtime.ErrNotFound
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(stdout, line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Exec implements runtime.Execs: true, false, hostname, echo, or what the program
-// brings.
-func (e Engine) Exec(_ context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error) {
-	w := e.World
-	w.mu.Lock()
-	b := w.names[jobspecs.ContainerName(name.Namespace, name.Name, "")]
-	alive := b != nil && b.c.State == "running"
-	var run func(string, []string) (string, int)
-	if alive {
-		run = b.program.Exec
-	}
-	w.mu.Unlock()
-	if !alive {
-		return 0, runtime.ErrNotFound
-	}
-	if run == nil {
-		run = builtin
-	}
-	output, code := run(name.Name, o.Command)
-	if o.Stdout == nil {
-		return code, nil
-	}
-	_, err := io.WriteString(o.Stdout, output)
-	return code, err
-}
-
-func builtin(member string, argv []string) (string, int) {
-	switch strings.Join(argv[:min(1, len(argv))], "") {
-	case "true":
-		return "", 0
-	case "false":
-		return "", 1
-	case "hostname":
-		return member + "\n", 0
-	case "echo":
-		return strings.Join(argv[1:], " ") + "\n", 0
-	}
-	return "", 127
+	return w.portOwner(func(b *box) bool { return w.pod(b) == pod }, p)
 }
 
 // Subnet is the one that the namespace has, or the first of the pool that is free.

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/enginetest"
+	"github.com/stsd/stsd/runtime/pods"
 	"github.com/stsd/stsd/runtime/sim"
 )
 
@@ -22,28 +24,79 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestEngine(t *testing.T) {
 	enginetest.RunIn(t, synctest.Test, func(t *testing.T) enginetest.Fixture {
 		world := sim.New(sim.Config{})
-		world.Program("serve", sim.Program{Answer: onPort(8080)})
-		world.Program("exit", sim.Program{ExitAfter: 1, ExitCode: 3})
-		world.Program("stubborn", sim.Program{IgnoresTerm: true})
+		programs := map[string]enginetest.Program{enginetest.Missing: {Image: "missing:1"}}
+		for name, p := range suite {
+			p.Hook, p.Says = hook, "primary"
+			world.Program(name, p)
+			programs[name] = enginetest.Program{Image: name}
+		}
 		engine := sim.NewEngine(world)
-		run(t, engine)
+		stop := run(t, engine)
 		t.Cleanup(func() {
 			for _, v := range world.Violations() {
 				t.Errorf("violation: %s", v)
 			}
 		})
 		return enginetest.Fixture{
-			Engine: engine,
-			Images: map[string]string{enginetest.Serve: "serve", enginetest.Exit: "exit", enginetest.Stubborn: "stubborn", enginetest.Missing: "missing:1"},
+			Engine: engine, Programs: programs, Commands: commands, Line: "^et-[0-9]+ started$",
 			Complete: func(s *jobspecs.PodSpec) {
 				s.Address = netip.AddrFrom4([4]byte{10, 87, 0, byte(10 + s.Ordinal)})
+			},
+			Kill: func(_ *testing.T, name string) { world.Kill(name) },
+			Again: func(t *testing.T) runtime.Engine {
+				stop()
+				engine := sim.NewEngine(world)
+				run(t, engine)
+				return engine
+			},
+			Scratch: func(*testing.T) (names []string) {
+				for _, d := range world.Scratches() {
+					names = append(names, d.Name)
+				}
+				return names
 			},
 		}
 	})
 }
 
-// run runs an engine until the test ends.
-func run(t *testing.T, e sim.Engine) {
+// suite is what the programs of enginetest do.
+var suite = map[string]sim.Program{
+	enginetest.Serve:    {Answer: answers},
+	enginetest.Wait:     {Answer: answers},
+	enginetest.Done:     {ExitAfter: 1},
+	enginetest.Exit:     {ExitAfter: 1, ExitCode: 3},
+	enginetest.Brief:    {ExitAfter: time.Second, ExitCode: 3},
+	enginetest.Stubborn: {IgnoresTerm: true},
+}
+
+// answers is what a probe of port 8080, or of a command, gets to hear.
+func answers(p jobspecs.Probe, up time.Duration) error {
+	if len(p.Exec) > 0 {
+		_, err := hook(pods.Hook{Handler: jobspecs.Handler{Exec: p.Exec}})
+		return err
+	}
+	return onPort(8080)(p, up)
+}
+
+var commands = enginetest.Commands{
+	True: []string{"true"}, False: []string{"false"}, Hang: []string{"hang"}, Role: []string{"role"},
+	Reason: func(want string) []string { return []string{"reason", want} },
+}
+
+// hook runs one of commands.
+func hook(h pods.Hook) (takes time.Duration, err error) {
+	argv := h.Handler.Exec
+	switch {
+	case argv[0] == "hang":
+		return -1, nil
+	case argv[0] == "false", argv[0] == "reason" && h.Env["STSD_REASON"] != argv[1]:
+		return 0, errors.New("exit code 1")
+	}
+	return 0, nil
+}
+
+// run runs an engine until the test ends, or stop is called.
+func run(t *testing.T, e sim.Engine) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -51,8 +104,10 @@ func run(t *testing.T, e sim.Engine) {
 		defer close(done)
 		_ = e.Run(ctx)
 	}()
-	t.Cleanup(func() { cancel(); <-done })
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
 	synctest.Wait()
+	return stop
 }
 
 func TestAMemberCanBeLookedInto(t *testing.T) {

@@ -16,7 +16,8 @@ const (
 // Fault makes calls fail.
 type Fault struct {
 	// Verb is one of watch, list, inspect, create, start, stop, remove, rename,
-	// image, pull, check, volume.list, volume.create, volume.delete. Empty: any.
+	// image, pull, sandbox.image, check, hook, scratch.remove, volume.list,
+	// volume.create, volume.delete. Empty: any.
 	Verb string
 	// Name of the container, image or volume. Empty: any.
 	Name string
@@ -77,8 +78,11 @@ func (w *World) strikes(verb, name string, when int) error {
 type Call struct {
 	At   time.Time
 	Verb string
-	Name string // of the container, image or volume
+	Name string // of the container, image, volume or pod
 	Err  string // what the caller was told
+
+	Signal string        // of a stop
+	Grace  time.Duration // of a stop
 }
 
 // String is "create web-0".
@@ -108,7 +112,7 @@ func (w *World) Forget() {
 
 func isRead(verb string) bool {
 	switch verb {
-	case "watch", "list", "inspect", "image", "check", "volume.list":
+	case "watch", "list", "inspect", "image", "sandbox.image", "check", "volume.list":
 		return true
 	}
 	return false
@@ -117,41 +121,60 @@ func isRead(verb string) bool {
 // call is the way of every call: latency, reachability, faults, the effect, the
 // log. It is what one sees of a connection. f runs with w.mu held.
 func (w *World) call(ctx context.Context, verb, name string, f func() error) error {
-	w.mu.Lock()
-	delay := w.latency[verb] + w.latency[""]
-	w.mu.Unlock()
-	if err := sleep(ctx, delay); err != nil {
+	return w.logged(ctx, Call{Verb: verb, Name: name}, f)
+}
+
+func (w *World) logged(ctx context.Context, c Call, f func() error) error {
+	if err := w.travel(ctx, c.Verb); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := w.effect(ctx, verb, name, f)
-	if isRead(verb) {
+	err := w.effect(ctx, c.Verb, c.Name, f)
+	w.log(c, err)
+	return err
+}
+
+// travel is the way to the host.
+func (w *World) travel(ctx context.Context, verb string) error {
+	w.mu.Lock()
+	delay := w.latency[verb] + w.latency[""]
+	w.mu.Unlock()
+	return sleep(ctx, delay)
+}
+
+// log notes a call and what came of it; w.mu is held.
+func (w *World) log(c Call, err error) {
+	if isRead(c.Verb) {
 		w.reads++
-		return err
+		return
 	}
-	c := Call{At: time.Now(), Verb: verb, Name: name}
+	c.At = time.Now()
 	if err != nil {
 		c.Err = err.Error()
 	}
 	w.calls = append(w.calls, c)
-	return err
 }
 
 func (w *World) effect(ctx context.Context, verb, name string, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if w.down {
-		return errDown
-	}
-	if err := w.strikes(verb, name, Before); err != nil {
+	if err := w.reached(ctx, verb, name); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
 	return w.strikes(verb, name, After)
+}
+
+// reached tells whether a call comes to the host; w.mu is held.
+func (w *World) reached(ctx context.Context, verb, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if w.down {
+		return errDown
+	}
+	return w.strikes(verb, name, Before)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

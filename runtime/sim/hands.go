@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -26,12 +27,17 @@ func (w *World) Kill(name string) {
 	})
 }
 
-// Restart is `docker start` by hand.
+// Restart is `docker start` by hand. What cannot be started stays as it is. An
+// init container that has ended well has done so, whoever starts it again.
 func (w *World) Restart(name string) {
 	w.act(name, func(b *box) {
-		if !b.c.Running() {
-			w.start(b)
+		if b.c.Running() || w.startable(b) != nil {
+			return
 		}
+		if !w.over(b) {
+			w.began(b)
+		}
+		w.start(b)
 	})
 }
 
@@ -50,15 +56,53 @@ func (w *World) state(name, from, to string) {
 	})
 }
 
-// Rename is `docker rename`.
-func (w *World) Rename(name, to string) { w.act(name, func(b *box) { w.rename(b, to) }) }
+// Rename is `docker rename`; a name that is taken stays where it is.
+func (w *World) Rename(name, to string) {
+	w.act(name, func(b *box) {
+		if w.names[to] == nil {
+			w.rename(b, to)
+		}
+	})
+}
 
-// Sicken lets a running container fail every probe, saying text, until Heal or
-// its end.
+// Sicken lets a running container fail every probe but those of its log, saying
+// text, until Heal or its end.
 func (w *World) Sicken(name, text string) { w.act(name, func(b *box) { b.sick = text }) }
 
 // Heal ends Sicken.
 func (w *World) Heal(name string) { w.Sicken(name, "") }
+
+// Say changes what the exec probes of a running container print: another role, as
+// after a failover.
+func (w *World) Say(name, text string) { w.act(name, func(b *box) { b.says = text }) }
+
+// Print adds a line to the output of a container.
+func (w *World) Print(name, text string) { w.act(name, func(b *box) { b.print(text) }) }
+
+// EmptyRun empties /run: what is remembered of hooks is lost, and what was made
+// with sensitive files or a read-only root cannot be started again. What runs
+// keeps its files.
+func (w *World) EmptyRun() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.boxes {
+		b.c.PostStarted = false
+		b.fileGone = b.fileGone || b.binds()
+	}
+}
+
+// binds tells whether files of the host are mounted into b.
+func (b *box) binds() bool {
+	return slices.ContainsFunc(b.spec.Main.Files, func(f jobspecs.File) bool { return f.Sensitive || b.spec.Main.ReadOnlyRoot })
+}
+
+// NoMemoryFolder takes away, or gives back, the folder in memory where sensitive
+// files are kept.
+func (w *World) NoMemoryFolder(missing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noMemory = missing
+}
 
 // RemoveContainer is `docker rm -f`.
 func (w *World) RemoveContainer(name string) {
@@ -81,7 +125,7 @@ func (w *World) RemoveVolume(name string) {
 func (w *World) ForeignContainer(name string, address netip.Addr, labels map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &box{c: pods.Container{ID: w.id("f"), Name: name, Labels: labels, Image: "foreign", Address: address, CreatedAt: time.Now()}}
+	b := &box{image: &image{runs: map[string]int{}}, c: pods.Container{ID: w.id("f"), Name: name, Labels: labels, Image: "foreign", Address: address, CreatedAt: time.Now()}}
 	w.boxes[b.c.ID], w.names[name] = b, b
 	w.start(b)
 }

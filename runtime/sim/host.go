@@ -1,11 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -128,27 +129,62 @@ func (w *World) create(spec pods.ContainerSpec) (string, error) {
 	if im == nil || !im.local {
 		return "", problem(runtime.ReasonImageMissing, "image %s is not on this host", spec.Main.Image)
 	}
-	if owner, taken := w.foreign["network "+spec.Pod.Network]; taken {
-		return "", problem(runtime.ReasonNetworkTaken, "network %s is not ours (%s)", spec.Pod.Network, owner)
+	if err := w.allowed(&spec, &im.program); err != nil {
+		return "", err
 	}
-	var mounted []string
-	for _, m := range spec.Main.Mounts {
-		if err := w.mount(spec, m); err != nil {
-			return "", err
-		}
-		if !slices.Contains(mounted, m.Volume) {
-			mounted = append(mounted, m.Volume)
-		}
+	mounted, err := w.mounts(&spec)
+	if err != nil {
+		return "", err
 	}
 	w.networks[spec.Pod.Set.Namespace] = w.subnet(spec.Pod.Set.Namespace, spec.Pod.Subnet)
-	b := &box{spec: spec, program: im.program, volumes: mounted, ports: spec.Main.Ports}
+	b := &box{spec: spec, image: im, volumes: mounted, ports: ports(&spec)}
 	b.c = pods.Container{
 		ID: w.id("c"), Name: spec.Name, Labels: maps.Clone(spec.Labels), State: "created",
-		Image: spec.Main.Image, ImageID: im.id, Address: spec.Pod.Address, CreatedAt: time.Now(),
+		Image: spec.Main.Image, ImageID: im.id, CreatedAt: time.Now(),
+	}
+	if spec.Sandbox == "" {
+		b.c.Address = spec.Pod.Address
 	}
 	w.boxes[b.c.ID], w.names[spec.Name] = b, b
 	w.changed(b)
 	return b.c.ID, nil
+}
+
+// allowed is what Docker and its host refuse before anything is made.
+func (w *World) allowed(spec *pods.ContainerSpec, p *Program) error {
+	if owner, taken := w.foreign["network "+spec.Pod.Network]; taken {
+		return problem(runtime.ReasonNetworkTaken, "network %s is not ours (%s)", spec.Pod.Network, owner)
+	}
+	if spec.Sandbox != "" && w.boxes[spec.Sandbox] == nil {
+		return sandboxGone("no such container: %s", spec.Sandbox)
+	}
+	if spec.Main.RunAsNonRoot && isRoot(cmp.Or(spec.Main.User, p.User)) {
+		return problem(runtime.ReasonRunsAsRoot, "container %s would run as root, and run_as_non_root is set", spec.Main.Name)
+	}
+	if w.noMemory && slices.ContainsFunc(spec.Main.Files, func(f jobspecs.File) bool { return f.Sensitive }) {
+		return problem(runtime.ReasonNoMemoryFolder, "there is no folder in memory for the sensitive files of %s", spec.Name)
+	}
+	return nil
+}
+
+func isRoot(user string) bool {
+	user, _, _ = strings.Cut(user, ":")
+	return user == "" || user == "root" || user == "0"
+}
+
+// ports are those that a container holds on the host: a sandbox holds those of
+// the whole pod, and what joined one holds none.
+func ports(spec *pods.ContainerSpec) (held []jobspecs.Port) {
+	switch {
+	case spec.Sandbox != "":
+		return nil
+	case spec.Main.Kind != jobspecs.KindSandbox:
+		return spec.Main.Ports
+	}
+	for _, c := range spec.Pod.Containers {
+		held = append(held, c.Ports...)
+	}
+	return held
 }
 
 func (w *World) nameTaken(b *box) error {
@@ -165,26 +201,12 @@ func ownerOf(labels map[string]string) string {
 	return "made by somebody else"
 }
 
-// mount brings a volume into being, as Docker does, where the pod wants one that
-// is not there.
-func (w *World) mount(spec pods.ContainerSpec, m jobspecs.Mount) error {
-	d := w.volumes[m.Volume]
-	if d == nil {
-		w.makeDisk(m.Volume, w.volumeLabels(spec.Pod.Set, spec.Pod.Ordinal, m.Claim))
-		return nil
-	}
-	if d.Labels[jobspecs.LabelDaemon] != w.daemon {
-		return problem(runtime.ReasonVolumeForeign, "volume %s exists and is not ours (%s)", m.Volume, ownerOf(d.Labels))
-	}
-	return nil
-}
-
 // Start implements pods.Host.
 func (h host) Start(ctx context.Context, id string) error {
 	h.mu.Lock()
 	var delay time.Duration
 	if b, err := h.box(id); err == nil {
-		delay = b.program.StartDelay
+		delay = b.image.program.StartDelay
 	}
 	h.mu.Unlock()
 	if err := sleep(ctx, delay); err != nil {
@@ -192,27 +214,61 @@ func (h host) Start(ctx context.Context, id string) error {
 	}
 	return h.call(ctx, "start", h.name(id), func() error {
 		b, err := h.box(id)
-		switch {
-		case err != nil:
-			return err
-		case b.c.Running():
-			return nil
-		case b.program.StartError != nil:
-			b.c.Error = b.program.StartError.Error()
-			return b.program.StartError
-		}
-		if err := h.free(b); err != nil {
+		if err != nil || b.c.Running() {
 			return err
 		}
+		if err := h.startable(b); err != nil {
+			b.c.Error = err.Error()
+			return err
+		}
+		h.began(b)
 		h.start(b)
 		return nil
 	})
 }
 
+// startable tells why b cannot be started; w.mu is held.
+func (w *World) startable(b *box) error {
+	p := &b.image.program
+	switch {
+	case p.StartError != nil:
+		return p.StartError
+	case p.platform() != platform:
+		return problem(runtime.ReasonWrongPlatform, "image %s is for %s, this engine is %s", b.c.Image, p.platform(), platform)
+	case b.fileGone:
+		return problem(runtime.ReasonCreateFailed, "start %s: a file that is mounted into it is gone", b.c.Name)
+	}
+	if err := w.joinable(b); err != nil {
+		return err
+	}
+	return w.free(b)
+}
+
+// joinable tells whether the sandbox that b was made for still runs.
+func (w *World) joinable(b *box) error {
+	if b.spec.Sandbox == "" {
+		return nil
+	}
+	sandbox := w.boxes[b.spec.Sandbox]
+	switch {
+	case sandbox == nil:
+		return sandboxGone("no such container: %s", b.spec.Sandbox)
+	case !sandbox.c.Running():
+		return sandboxGone("cannot join network of a non running container: %s", b.spec.Sandbox)
+	}
+	return nil
+}
+
+// sandboxGone is the engine's text and what it means.
+func sandboxGone(text, id string) error {
+	return &pods.Problem{Reason: runtime.ReasonSandbox, Message: "the sandbox to join has ended", Err: fmt.Errorf(text, id)}
+}
+
 // free tells whether nobody holds what b wants; w.mu is held.
 func (w *World) free(b *box) error {
+	self := func(o *box) bool { return o == b }
 	for _, p := range b.ports {
-		if owner := w.portOwner(b.c.ID, p); owner != "" && p.Host != 0 {
+		if owner := w.portOwner(self, p); owner != "" && p.Host != 0 {
 			return problem(runtime.ReasonPortTaken, "port %d/%s of the host is taken by %s", p.Host, p.Protocol, owner)
 		}
 	}
@@ -229,13 +285,14 @@ func (w *World) free(b *box) error {
 	return nil
 }
 
-func (w *World) portOwner(self string, p jobspecs.Port) string {
+// portOwner is who holds a port of the host, self aside; w.mu is held.
+func (w *World) portOwner(self func(*box) bool, p jobspecs.Port) string {
 	if owner := w.foreign[portKey(p)]; owner != "" {
 		return owner
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.boxes)) {
 		b := w.boxes[id]
-		if id == self || !b.c.Running() {
+		if self(b) || !b.c.Running() {
 			continue
 		}
 		for _, q := range b.ports {
@@ -251,9 +308,9 @@ func portKey(p jobspecs.Port) string { return fmt.Sprintf("port %d/%s", p.Host, 
 
 // Stop implements pods.Host. As at Docker, what was begun goes on when the caller
 // no longer waits.
-func (h host) Stop(ctx context.Context, id, _ string, grace time.Duration) error {
+func (h host) Stop(ctx context.Context, id, signal string, grace time.Duration) error {
 	var ended chan struct{}
-	err := h.call(ctx, "stop", h.name(id), func() error {
+	err := h.logged(ctx, Call{Verb: "stop", Name: h.name(id), Signal: signal, Grace: grace}, func() error {
 		b, err := h.box(id)
 		if err != nil || !b.c.Running() {
 			return nil
@@ -275,7 +332,7 @@ func (h host) Stop(ctx context.Context, id, _ string, grace time.Duration) error
 
 // signal tells b to end, and kills it after grace; w.mu is held.
 func (w *World) signal(b *box, grace time.Duration) {
-	p := &b.program
+	p := &b.image.program
 	switch {
 	case !p.IgnoresTerm && p.TermTime == 0 && grace > 0:
 		w.exit(b, p.TermCode, false)
@@ -332,88 +389,3 @@ func (w *World) rename(b *box, name string) {
 	w.names[name] = b
 	w.changed(b)
 }
-
-// Image implements pods.Host.
-func (h host) Image(ctx context.Context, ref string) (found pods.Image, err error) {
-	err = h.call(ctx, "image", ref, func() error {
-		im := h.image(ref)
-		if im == nil || !im.local {
-			return fmt.Errorf("%s: %w", ref, pods.ErrNoImage)
-		}
-		found = pods.Image{ID: im.id, Healthcheck: im.program.Healthcheck, Platform: "linux/amd64"}
-		return nil
-	})
-	return found, err
-}
-
-// Pull implements pods.Host.
-func (h host) Pull(ctx context.Context, ref string, _ *jobspecs.RegistryAuth, progress func(string)) error {
-	h.mu.Lock()
-	var p Program
-	if im := h.images[ref]; im != nil {
-		p = im.program
-	}
-	h.mu.Unlock()
-	if p.PullTime > 0 && progress != nil {
-		progress("0 of 1 layers")
-	}
-	if err := sleep(ctx, p.PullTime); err != nil {
-		return err
-	}
-	return h.call(ctx, "pull", ref, func() error {
-		im := h.images[ref]
-		switch {
-		case im == nil:
-			return problem(runtime.ReasonImageUnknown, "image %s is not known to the registry", ref)
-		case im.program.PullError != nil:
-			return im.program.PullError
-		}
-		im.local = true
-		return nil
-	})
-}
-
-// Check implements pods.Host.
-func (h host) Check(ctx context.Context, t pods.Target, probe jobspecs.Probe) (said string, err error) {
-	id := t.ID
-	h.mu.Lock()
-	var takes time.Duration
-	if b, err := h.box(id); err == nil {
-		takes = b.program.CheckTime
-	}
-	h.mu.Unlock()
-	if err := sleep(ctx, takes); err != nil {
-		return "", late(probe, err)
-	}
-	return "", late(probe, h.call(ctx, "check", h.name(id), func() error {
-		b, err := h.box(id)
-		switch {
-		case err != nil:
-			return err
-		case b.c.State != "running":
-			return fmt.Errorf("%s: container is %s", target(probe), b.c.State)
-		}
-		return b.program.answer(probe, time.Since(b.c.StartedAt), b.sick)
-	}))
-}
-
-// late says what a time-out is to a person.
-func late(probe jobspecs.Probe, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: no answer in time", target(probe))
-	}
-	return err
-}
-
-// SandboxImage implements pods.Host.
-func (h host) SandboxImage(ctx context.Context) (pods.Image, error) {
-	return pods.Image{}, errors.New("not written yet")
-}
-
-// Hook implements pods.Host.
-func (h host) Hook(ctx context.Context, t pods.Target, hook pods.Hook) error {
-	return errors.New("not written yet")
-}
-
-// RemoveScratch implements pods.Host.
-func (h host) RemoveScratch(ctx context.Context, pod runtime.PodName) error { return nil }

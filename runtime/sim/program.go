@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -11,7 +9,8 @@ import (
 )
 
 // Program is what an image does. The zero one runs until it is stopped, answers
-// every probe from its start, and ends at once, with 0, when it is told to.
+// every probe from its start, does its hooks at once, and ends at once, with 0,
+// when it is told to.
 type Program struct {
 	// Remote images are not on the host until they are pulled.
 	Remote bool
@@ -19,6 +18,12 @@ type Program struct {
 	PullTime time.Duration
 	// PullError is what pulling it fails with; nil: nothing.
 	PullError error
+	// Password is the one that the registry wants for it. Empty: none.
+	Password string
+	// Platform is what it was built for. Default: "linux/amd64", the host's.
+	Platform string
+	// User is the image's USER.
+	User string
 
 	// StartDelay is how long Start takes.
 	StartDelay time.Duration
@@ -28,10 +33,14 @@ type Program struct {
 	ReadyAfter time.Duration
 	// NeverReady answers no probe.
 	NeverReady bool
-	// ExitAfter is when it ends by itself; zero: never.
+	// ExitAfter is when it ends by itself; zero: never. Nothing is as short as a
+	// nanosecond.
 	ExitAfter time.Duration
 	// ExitCode is what it ends with by itself.
 	ExitCode int
+	// Failures is how many runs of one container name end with ExitCode; those
+	// that follow end with 0. Zero: all of them.
+	Failures int
 	// OOM says that it ends by itself because it ran out of memory.
 	OOM bool
 
@@ -45,73 +54,40 @@ type Program struct {
 	// CheckTime is how long a probe takes.
 	CheckTime time.Duration
 	// Answer replaces ReadyAfter and NeverReady: it is asked by every probe, with
-	// the time since the start.
+	// the time since the start. A log probe reads the output instead.
 	Answer func(probe jobspecs.Probe, up time.Duration) error
+	// Says is the first line that an exec probe prints. World.Say changes it.
+	Says string
+	// LogLine is a line of its output. Empty: none.
+	LogLine string
+	// LogAfter is when it writes LogLine, counted from its start.
+	LogAfter time.Duration
 	// Healthcheck is the image's HEALTHCHECK as an argv.
 	Healthcheck []string
 	// Exec replaces the few commands that Engine.Exec knows.
 	Exec func(member string, argv []string) (output string, code int)
+
+	// PostStartTime is how long its post_start hook takes, where it is no sleep.
+	// Negative: until somebody ends it.
+	PostStartTime time.Duration
+	// PostStartError is what the hook fails with; nil: nothing.
+	PostStartError error
+	// PreStopTime is how long its pre_stop hook takes, where it is no sleep.
+	// Negative: until somebody ends it.
+	PreStopTime time.Duration
+	// PreStopError is what the hook fails with; nil: nothing.
+	PreStopError error
+	// Hook replaces these four: what a hook that is no sleep takes, and what it
+	// fails with.
+	Hook func(pods.Hook) (takes time.Duration, err error)
 }
 
-// image is one name in the local store or the registry.
-type image struct {
-	id      string
-	program Program
-	local   bool
-	version int
-}
-
-// Program registers an image, and moves its name when it has one already.
-func (w *World) Program(ref string, p Program) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	version := 1
-	if old := w.images[ref]; old != nil {
-		version = old.version + 1
+// exitCode is what the given run, from 1, ends with by itself.
+func (p *Program) exitCode(run int) int {
+	if p.Failures > 0 && run > p.Failures {
+		return 0
 	}
-	im := &image{id: fmt.Sprintf("sha256:%s@%d", ref, version), program: p, local: !p.Remote, version: version}
-	w.images[ref] = im
-	w.ids[im.id] = im
-}
-
-// RemoveImage takes an image from the local store; the registry keeps it.
-func (w *World) RemoveImage(ref string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if im := w.images[ref]; im != nil {
-		im.local = false
-	}
-}
-
-func (w *World) image(ref string) *image {
-	if im := w.images[ref]; im != nil {
-		return im
-	}
-	return w.ids[ref]
-}
-
-// answer is what the program says to a probe.
-func (p *Program) answer(probe jobspecs.Probe, up time.Duration, sick string) error {
-	text := "connection refused"
-	switch {
-	case sick != "":
-		text = sick
-	case p.Answer != nil:
-		return p.Answer(probe, up)
-	case !p.NeverReady && up >= p.ReadyAfter:
-		return nil
-	}
-	return errors.New(target(probe) + ": " + text)
-}
-
-func target(p jobspecs.Probe) string {
-	switch {
-	case p.HTTP != nil:
-		return fmt.Sprintf("http :%d%s", p.HTTP.Port, p.HTTP.Path)
-	case p.TCP != nil:
-		return fmt.Sprintf("tcp :%d", p.TCP.Port)
-	}
-	return "exec " + strings.Join(p.Exec, " ")
+	return p.ExitCode
 }
 
 func problem(reason, format string, args ...any) error {

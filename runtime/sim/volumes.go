@@ -35,7 +35,7 @@ func (s store) List(ctx context.Context, set jobspecs.Key) (list []volumes.Volum
 	err = s.call(ctx, "volume.list", "", func() error {
 		for _, name := range slices.Sorted(maps.Keys(s.volumes)) {
 			l := s.volumes[name].Labels
-			if l[jobspecs.LabelDaemon] != s.daemon || l[jobspecs.LabelNamespace] != set.Namespace || l[jobspecs.LabelSet] != set.Name {
+			if l[jobspecs.LabelScratch] != "" || l[jobspecs.LabelDaemon] != s.daemon || l[jobspecs.LabelNamespace] != set.Namespace || l[jobspecs.LabelSet] != set.Name {
 				continue
 			}
 			ordinal, _ := strconv.Atoi(l[jobspecs.LabelOrdinal])
@@ -74,10 +74,8 @@ func (s store) Delete(ctx context.Context, name string) error {
 		if err := s.owned(d); err != nil {
 			return err
 		}
-		for _, b := range s.boxes {
-			if slices.Contains(b.volumes, name) {
-				return volumes.ErrInUse
-			}
+		if s.used(name) {
+			return volumes.ErrInUse
 		}
 		delete(s.volumes, name)
 		return nil

@@ -46,19 +46,32 @@ type World struct {
 	calls      []Call
 	reads      int
 	violations []string
+	hooks      []*HookCall
+	steps      map[step]bool // containers that were started in the lives of our pods; true: they ended with 0
+	noMemory   bool
 }
 
 // box is one container.
 type box struct {
-	c       pods.Container
-	spec    pods.ContainerSpec
-	program Program
-	run     int           // counts its starts
-	ended   chan struct{} // of this run
-	sick    string
-	ports   []jobspecs.Port
-	volumes []string
-	lines   []string
+	c        pods.Container
+	spec     pods.ContainerSpec
+	image    *image
+	run      int           // counts its starts
+	joined   int           // the run of its sandbox that it joined
+	ended    chan struct{} // of this run
+	sick     string
+	says     string
+	ports    []jobspecs.Port
+	volumes  []string
+	lines    []line
+	grown    chan struct{} // closed by the next line
+	fileGone bool          // a file of the host that is mounted into it
+}
+
+// line is one of a container's output.
+type line struct {
+	at   time.Time
+	text string
 }
 
 // Disk is a volume and what has happened to it.
@@ -67,6 +80,10 @@ type Disk struct {
 	Labels  map[string]string
 	Serial  int      // another one of the same name has another
 	Writers []string // the containers that ran with it, in order; a repeated one once
+
+	// Prepared are the containers that it was fresh for: it was given to the group
+	// and user of each.
+	Prepared []string
 }
 
 // New is a host without containers.
@@ -81,7 +98,7 @@ func New(c Config) *World {
 		daemon: c.Daemon, pool: c.Pool,
 		boxes: map[string]*box{}, names: map[string]*box{}, volumes: map[string]*Disk{},
 		images: map[string]*image{}, ids: map[string]*image{}, networks: map[string]netip.Prefix{},
-		foreign: map[string]string{}, watchers: map[*watcher]bool{}, latency: map[string]time.Duration{},
+		foreign: map[string]string{}, watchers: map[*watcher]bool{}, latency: map[string]time.Duration{}, steps: map[step]bool{},
 	}
 }
 
@@ -95,11 +112,15 @@ func (w *World) id(kind string) string {
 
 // start runs a box; w.mu is held.
 func (w *World) start(b *box) {
-	now := time.Now()
+	p := &b.image.program
 	b.run++
 	b.ended = make(chan struct{})
-	b.sick = ""
-	b.c.State, b.c.StartedAt, b.c.FinishedAt, b.c.ExitCode, b.c.OOMKilled = "running", now, time.Time{}, 0, false
+	b.sick, b.says = "", p.Says
+	b.c.State, b.c.StartedAt, b.c.FinishedAt, b.c.ExitCode, b.c.OOMKilled = "running", time.Now(), time.Time{}, 0, false
+	b.c.PostStarted, b.c.Error = false, ""
+	if sandbox := w.boxes[b.spec.Sandbox]; sandbox != nil {
+		b.joined = sandbox.run
+	}
 	b.say("started")
 	for _, v := range b.volumes {
 		d := w.volumes[v]
@@ -107,33 +128,72 @@ func (w *World) start(b *box) {
 			d.Writers = append(d.Writers, b.c.Name)
 		}
 	}
-	if b.program.ExitAfter > 0 {
-		w.later(b, b.program.ExitAfter, b.program.ExitCode, b.program.OOM)
-	}
+	w.live(b)
 	w.changed(b)
 }
 
-// later ends this run of b after d.
-func (w *World) later(b *box, d time.Duration, code int, oom bool) {
+// live plans what the program does by itself.
+func (w *World) live(b *box) {
+	p := &b.image.program
+	b.image.runs[b.c.Name]++
+	if p.ExitAfter > 0 {
+		w.later(b, p.ExitAfter, p.exitCode(b.image.runs[b.c.Name]), p.OOM)
+	}
+	if p.LogLine == "" {
+		return
+	}
+	if p.LogAfter <= 0 {
+		b.print(p.LogLine)
+		return
+	}
+	w.during(b, p.LogAfter, func() { b.print(p.LogLine) })
+}
+
+// during does something after d if this run of b lasts as long.
+func (w *World) during(b *box, d time.Duration, f func()) {
 	run := b.run
 	time.AfterFunc(d, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if b.run == run && b.c.Running() {
-			w.exit(b, code, oom)
+			f()
 		}
 	})
+}
+
+// later ends this run of b after d.
+func (w *World) later(b *box, d time.Duration, code int, oom bool) {
+	w.during(b, d, func() { w.exit(b, code, oom) })
 }
 
 // exit ends a running box; w.mu is held.
 func (w *World) exit(b *box, code int, oom bool) {
 	b.c.State, b.c.ExitCode, b.c.OOMKilled, b.c.FinishedAt = "exited", code, oom, time.Now()
+	b.c.PostStarted = false
 	b.say(fmt.Sprintf("ended with %d", code))
 	close(b.ended)
+	w.ended(b)
 	w.changed(b)
+	if b.spec.Main.Kind != jobspecs.KindSandbox || !b.spec.Pod.ShareProcesses {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.boxes)) { // they lose their process 1
+		if o := w.boxes[id]; o.spec.Sandbox == b.c.ID && o.c.Running() {
+			w.exit(o, 137, false)
+		}
+	}
 }
 
-func (b *box) say(line string) { b.lines = append(b.lines, b.c.Name+" "+line) }
+func (b *box) say(text string) { b.print(b.c.Name + " " + text) }
+
+// print adds a line to the output.
+func (b *box) print(text string) {
+	b.lines = append(b.lines, line{time.Now(), text})
+	if b.grown != nil {
+		close(b.grown)
+		b.grown = nil
+	}
+}
 
 // changed tells the watchers, and checks what must never be.
 func (w *World) changed(b *box) {
@@ -141,53 +201,6 @@ func (w *World) changed(b *box) {
 		o.tell(pods.Event{ID: b.c.ID})
 	}
 	w.check()
-}
-
-// check notes what the design promises never happens.
-func (w *World) check() {
-	holder := map[string]string{}
-	for _, id := range slices.Sorted(maps.Keys(w.boxes)) {
-		b := w.boxes[id]
-		if !b.c.Running() {
-			continue
-		}
-		for _, what := range b.holds() {
-			other, taken := holder[what]
-			if taken {
-				w.violation("%s and %s both run on %s", other, b.c.Name, what)
-			}
-			holder[what] = b.c.Name
-		}
-	}
-}
-
-// holds are the things that only one running container may have.
-func (b *box) holds() []string {
-	var held []string
-	if set := b.c.Labels[jobspecs.LabelSet]; set != "" {
-		held = append(held, "pod "+b.c.Labels[jobspecs.LabelNamespace]+"/"+set+"-"+b.c.Labels[jobspecs.LabelOrdinal])
-	}
-	for _, v := range b.volumes {
-		held = append(held, "volume "+v)
-	}
-	if b.c.Address.IsValid() {
-		held = append(held, "address "+b.c.Address.String())
-	}
-	return held
-}
-
-func (w *World) violation(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !slices.Contains(w.violations, text) {
-		w.violations = append(w.violations, text)
-	}
-}
-
-// Violations are the promises that were broken so far, each once.
-func (w *World) Violations() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.violations)
 }
 
 // Containers shows every container, ours or not, by name.
@@ -221,14 +234,21 @@ func (w *World) String() string {
 	return strings.Join(lines, ", ")
 }
 
-// Disks shows every volume, ours or not, by name.
-func (w *World) Disks() []Disk {
+// Disks shows every volume, ours or not, by name, but those of Scratches.
+func (w *World) Disks() []Disk { return w.disks(false) }
+
+// Scratches shows the volumes of our pods' scratch folders, by name.
+func (w *World) Scratches() []Disk { return w.disks(true) }
+
+func (w *World) disks(scratch bool) (list []Disk) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var list []Disk
 	for _, name := range slices.Sorted(maps.Keys(w.volumes)) {
 		d := *w.volumes[name]
-		d.Writers = slices.Clone(d.Writers)
+		if (d.Labels[jobspecs.LabelScratch] != "") != scratch {
+			continue
+		}
+		d.Writers, d.Prepared = slices.Clone(d.Writers), slices.Clone(d.Prepared)
 		list = append(list, d)
 	}
 	return list
@@ -236,7 +256,7 @@ func (w *World) Disks() []Disk {
 
 // Disk is the volume of that name; ok is false when there is none.
 func (w *World) Disk(name string) (Disk, bool) {
-	for _, d := range w.Disks() {
+	for _, d := range append(w.Disks(), w.Scratches()...) {
 		if d.Name == name {
 			return d, true
 		}

@@ -26,12 +26,24 @@ func onPort(port int) func(jobspecs.Probe, time.Duration) error {
 	}
 }
 
-// container is a spec of one of web's, labelled as it has to be.
-func container(w *sim.World, name string, ordinal int) pods.ContainerSpec {
-	main := jobspecs.Container{Name: "web", Image: "web:1", Mounts: []jobspecs.Mount{{Claim: "data", Volume: jobspecs.VolumeName("default", "data", "web", ordinal), Path: "/data"}}}
+// container is a spec of one of web's, labelled as it has to be; its volume is
+// there.
+func container(t *testing.T, w *sim.World, name string, ordinal int) pods.ContainerSpec {
+	t.Helper()
+	volume := jobspecs.VolumeName("default", "data", "web", ordinal)
+	if err := w.Volumes().Create(t.Context(), web, ordinal, jobspecs.VolumeSpec{Claim: "data", Name: volume}); err != nil {
+		t.Fatal(err)
+	}
+	main := jobspecs.Container{
+		Kind: jobspecs.KindMain, Name: "web", Image: "web:1",
+		Mounts: []jobspecs.Mount{{Kind: jobspecs.MountVolume, Claim: "data", Volume: volume, Path: "/data"}},
+	}
 	return pods.ContainerSpec{
 		Name: name, Image: pods.Image{ID: "web:1"}, Main: main,
-		Pod: jobspecs.PodSpec{Set: web, Ordinal: ordinal, Network: "stsd", Address: netip.AddrFrom4([4]byte{10, 87, 0, byte(10 + ordinal)})},
+		Pod: jobspecs.PodSpec{
+			Set: web, Ordinal: ordinal, Network: "stsd", Address: netip.AddrFrom4([4]byte{10, 87, 0, byte(10 + ordinal)}),
+			Containers: []jobspecs.Container{main},
+		},
 		Labels: map[string]string{
 			jobspecs.LabelDaemon: w.Daemon(), jobspecs.LabelNamespace: "default", jobspecs.LabelSet: "web", jobspecs.LabelOrdinal: fmt.Sprint(ordinal),
 		},
@@ -50,29 +62,25 @@ func start(t *testing.T, w *sim.World, spec pods.ContainerSpec) error {
 func TestTwoOfOnePodAreAViolation(t *testing.T) {
 	w := sim.New(sim.Config{})
 	w.Program("web:1", sim.Program{})
-	one, two := container(w, "web-0", 0), container(w, "web-0-again", 0)
+	one, two := container(t, w, "web-0", 0), container(t, w, "web-0-again", 0)
 	two.Pod.Address = netip.Addr{}
 	if err := errors.Join(start(t, w, one), start(t, w, two)); err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(w.Violations())
-	want := "[web-0 and web-0-again both run on pod default/web-0 web-0 and web-0-again both run on volume data-web-0]"
-	if got != want {
-		t.Errorf("violations = %s, want %s", got, want)
-	}
+	wantViolations(t, w, "web-0 and web-0-again both run on container web of pod default/web-0")
 }
 
 func TestTheNameAndTheAddressAreFences(t *testing.T) {
 	w := sim.New(sim.Config{})
 	w.Program("web:1", sim.Program{})
-	if err := start(t, w, container(w, "web-0", 0)); err != nil {
+	if err := start(t, w, container(t, w, "web-0", 0)); err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(start(t, w, container(w, "web-0", 0)))
+	got := fmt.Sprint(start(t, w, container(t, w, "web-0", 0)))
 	if want := "container web-0 of ours still has the name"; got != want {
 		t.Errorf("create = %q, want %q", got, want)
 	}
-	got = fmt.Sprint(start(t, w, container(w, "other", 0)))
+	got = fmt.Sprint(start(t, w, container(t, w, "other", 0)))
 	if want := "container web-0 of ours still has the address 10.87.0.10"; got != want {
 		t.Errorf("start = %q, want %q", got, want)
 	}
@@ -83,10 +91,7 @@ func TestAVolumeRemembersWhoWroteIt(t *testing.T) {
 		w := sim.New(sim.Config{})
 		w.Program("web:1", sim.Program{})
 		ctx, store := t.Context(), w.Volumes()
-		if err := store.Create(ctx, web, 0, jobspecs.VolumeSpec{Claim: "data", Name: "data-web-0"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := start(t, w, container(w, "web-0", 0)); err != nil {
+		if err := start(t, w, container(t, w, "web-0", 0)); err != nil {
 			t.Fatal(err)
 		}
 		first, _ := w.Disk("data-web-0")
@@ -97,7 +102,7 @@ func TestAVolumeRemembersWhoWroteIt(t *testing.T) {
 			t.Errorf("delete of a used volume: %v, want ErrInUse", err)
 		}
 		w.RemoveContainer("web-0")
-		if err := errors.Join(store.Delete(ctx, "data-web-0"), store.Delete(ctx, "data-web-0"), start(t, w, container(w, "web-0", 0))); err != nil {
+		if err := errors.Join(store.Delete(ctx, "data-web-0"), store.Delete(ctx, "data-web-0"), start(t, w, container(t, w, "web-0", 0))); err != nil {
 			t.Fatal(err)
 		}
 		second, _ := w.Disk("data-web-0")
@@ -126,12 +131,14 @@ func TestAForeignVolumeIsNotTouched(t *testing.T) {
 func TestFaultsStrikeBeforeOrAfterTheEffect(t *testing.T) {
 	w := sim.New(sim.Config{})
 	w.Program("web:1", sim.Program{})
+	spec := container(t, w, "web-0", 0)
+	w.Forget()
 	w.Fail(sim.Fault{Verb: "create", When: sim.Before})
-	if err := start(t, w, container(w, "web-0", 0)); err == nil || w.String() != "" {
+	if err := start(t, w, spec); err == nil || w.String() != "" {
 		t.Errorf("before: %v, host has %q", err, w)
 	}
 	w.Fail(sim.Fault{Verb: "create", When: sim.After})
-	if err := start(t, w, container(w, "web-0", 0)); err == nil || w.String() != "web-0 created" {
+	if err := start(t, w, spec); err == nil || w.String() != "web-0 created" {
 		t.Errorf("after: %v, host has %q", err, w)
 	}
 	if got, want := fmt.Sprint(w.Writes()), "[create web-0 create web-0]"; got != want {
@@ -144,7 +151,7 @@ func TestAnEngineThatRestartsEndsEverything(t *testing.T) {
 		w := sim.New(sim.Config{})
 		w.Program("web:1", sim.Program{})
 		events, err := w.Host().Watch(t.Context())
-		if err = errors.Join(err, start(t, w, container(w, "web-0", 0))); err != nil {
+		if err = errors.Join(err, start(t, w, container(t, w, "web-0", 0))); err != nil {
 			t.Fatal(err)
 		}
 		w.RestartEngine(time.Second)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,26 @@ func main() {
 		}
 		fmt.Println("family", args[0])
 		time.Sleep(time.Hour) // select {} alone is a deadlock to Go
+	case "say-once": // LINE…, with a ! in front: to stderr
+		say(args)
+	case "wants": // NAME=VALUE… in the environment
+		for _, pair := range args {
+			if !slices.Contains(os.Environ(), pair) {
+				fmt.Println("no", pair)
+				os.Exit(1)
+			}
+		}
+	case "say": // as say-once, and "later" at SIGUSR1, until SIGTERM
+		say(args)
+		if wait(syscall.SIGUSR1, syscall.SIGTERM) == syscall.SIGUSR1 {
+			fmt.Println("later")
+			wait(syscall.SIGTERM)
+		}
+	case "daemon": // leaves a child that keeps stdout, as services do that go to the background
+		c := exec.Command("/helper", "deaf")
+		c.Stdout, c.Stderr, c.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setsid: true}
+		check(c.Start())
+		fmt.Println("in the background")
 	case "exit": // CODE, after words on stderr
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintln(os.Stderr, strings.Join(args[1:], " "))
@@ -59,6 +80,51 @@ func main() {
 			var st syscall.Stat_t
 			check(syscall.Stat(path, &st))
 			fmt.Printf("%s %o %d:%d\n", path, st.Mode&0o7777, st.Uid, st.Gid)
+		}
+	case "ls":
+		for _, path := range args {
+			list, err := os.ReadDir(path)
+			check(err)
+			for _, e := range list {
+				fmt.Println(e.Name())
+			}
+		}
+	case "mkdir": // PATH
+		check(os.MkdirAll(args[0], 0o755))
+	case "swap": // PATH TO: a link in the place of a folder
+		check(os.Rename(args[0], args[0]+".old"))
+		check(os.Symlink(args[1], args[0]))
+	case "orphan": // a child that leaves one behind, which ends at once
+		check(exec.Command("/helper", "leave").Run())
+	case "leave":
+		check(exec.Command("/helper", "id").Start())
+	case "ps": // state and name of all processes but this one
+		found, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, path := range found {
+			if b, err := os.ReadFile(path); err == nil && !strings.HasPrefix(string(b), strconv.Itoa(os.Getpid())+" ") {
+				f := strings.Fields(string(b))
+				fmt.Println(f[0], f[1], f[2])
+			}
+		}
+	case "id": // user, group, further groups
+		groups, err := os.Getgroups()
+		check(err)
+		fmt.Println(os.Getuid(), os.Getgid(), groups)
+	case "limit": // lines of /proc/self/status or limits with a word in them
+		for _, path := range []string{"/proc/self/status", "/proc/self/limits"} {
+			b, err := os.ReadFile(path)
+			check(err)
+			for line := range strings.Lines(string(b)) {
+				if strings.Contains(line, args[0]) {
+					fmt.Println(strings.Join(strings.Fields(line), " "))
+				}
+			}
+		}
+	case "size": // bytes that fit on each
+		for _, path := range args {
+			var st syscall.Statfs_t
+			check(syscall.Statfs(path, &st))
+			fmt.Println(path, int64(st.Blocks)*st.Bsize)
 		}
 	case "names": // hostname, domain name, and the name that hosts gives to it
 		var u syscall.Utsname
@@ -82,6 +148,16 @@ func main() {
 			fmt.Println("got", s.Text())
 		}
 		os.Exit(7)
+	}
+}
+
+func say(lines []string) {
+	for _, line := range lines {
+		out := os.Stdout
+		if l, ok := strings.CutPrefix(line, "!"); ok {
+			out, line = os.Stderr, l
+		}
+		fmt.Fprintln(out, line)
 	}
 }
 

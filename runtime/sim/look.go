@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// What users see of a pod from inside.
+
+// inside finds a container of a pod by the name of its block, "" for the one that
+// has the pod's own name; w.mu is held.
+func (w *World) inside(pod runtime.PodName, container string, previous bool) (*box, error) {
+	if container == "" {
+		part := ""
+		if previous {
+			part = jobspecs.PartPrevious
+		}
+		if b := w.names[jobspecs.ContainerName(pod.Namespace, pod.Name, part)]; b != nil {
+			return b, nil
+		}
+		return nil, runtime.ErrNotFound
+	}
+	var there []string
+	for _, name := range slices.Sorted(maps.Keys(w.names)) {
+		b := w.names[name]
+		if w.pod(b) != pod || b.spec.Main.Kind == jobspecs.KindSandbox || strings.HasSuffix(name, "_"+jobspecs.PartPrevious) != previous {
+			continue
+		}
+		if b.spec.Main.Name == container {
+			return b, nil
+		}
+		there = append(there, b.spec.Main.Name)
+	}
+	if len(there) == 0 {
+		return nil, runtime.ErrNotFound
+	}
+	return nil, fmt.Errorf("pod %s has no container %s, but %s: %w", pod.Name, container, strings.Join(there, ", "), runtime.ErrNotFound)
+}
+
+// Logs implements runtime.Logs. A follower's end by ctx is no error.
+func (e Engine) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOptions, stdout, _ io.Writer) error {
+	w := e.World
+	w.mu.Lock()
+	b, err := w.inside(name, o.Container, o.Previous)
+	if err != nil {
+		w.mu.Unlock()
+		return err
+	}
+	lines := wanted(b.lines, o)
+	for at := len(b.lines); ; {
+		more := b.more(o.Follow)
+		w.mu.Unlock()
+		for _, l := range lines {
+			if _, err := fmt.Fprintln(stdout, l.shown(o.Timestamps)); err != nil {
+				return err
+			}
+		}
+		if more == nil {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil
+		}
+		w.mu.Lock()
+		lines, at = slices.Clone(b.lines[at:]), len(b.lines)
+	}
+}
+
+// more is closed by the next line; nil: nobody waits for one. w.mu is held.
+func (b *box) more(follow bool) <-chan struct{} {
+	if !follow || !b.c.Running() {
+		return nil
+	}
+	if b.grown == nil {
+		b.grown = make(chan struct{})
+	}
+	return b.grown
+}
+
+// wanted are the lines that were asked for.
+func wanted(all []line, o runtime.LogOptions) (lines []line) {
+	for _, l := range all {
+		if !l.at.Before(o.Since) {
+			lines = append(lines, l)
+		}
+	}
+	if n, err := strconv.Atoi(o.Tail); err == nil && n >= 0 && n < len(lines) {
+		lines = lines[len(lines)-n:]
+	}
+	return lines
+}
+
+func (l line) shown(timestamp bool) string {
+	if timestamp {
+		return l.at.UTC().Format(time.RFC3339Nano) + " " + l.text
+	}
+	return l.text
+}
+
+// Exec implements runtime.Execs: true, false, hostname, echo, or what the program
+// brings.
+func (e Engine) Exec(_ context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error) {
+	run, err := e.World.shell(name, o.Container)
+	if err != nil {
+		return 0, err
+	}
+	output, code := run(name.Name, o.Command)
+	if o.Stdout == nil {
+		return code, nil
+	}
+	_, err = io.WriteString(o.Stdout, output)
+	return code, err
+}
+
+// shell is what runs commands in a container that runs.
+func (w *World) shell(pod runtime.PodName, container string) (func(string, []string) (string, int), error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b, err := w.inside(pod, container, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.c.State != "running":
+		return nil, fmt.Errorf("container %s is %s: %w", b.c.Name, b.c.State, runtime.ErrNotFound)
+	case b.image.program.Exec != nil:
+		return b.image.program.Exec, nil
+	}
+	return builtin, nil
+}
+
+func builtin(member string, argv []string) (string, int) {
+	switch strings.Join(argv[:min(1, len(argv))], "") {
+	case "true":
+		return "", 0
+	case "false":
+		return "", 1
+	case "hostname":
+		return member + "\n", 0
+	case "echo":
+		return strings.Join(argv[1:], " ") + "\n", 0
+	}
+	return "", 127
+}
