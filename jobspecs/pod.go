@@ -73,12 +73,13 @@ func (p *PodSpec) FQDN() string { return p.Name + "." + p.Domain }
 // Digest tells two renderings apart. It is a name, not a proof of equality
 // across versions of the program: a difference never restarts a pod. The image
 // that a revision is pinned to is not part of it: the first member, which
-// settles it, runs that image already.
+// settles it, runs that image already. Nor are the registry's credentials: they
+// make no other container.
 func (p *PodSpec) Digest() string {
 	q := *p
 	q.Containers = slices.Clone(p.Containers)
 	for i := range q.Containers {
-		q.Containers[i].ImageID = ""
+		q.Containers[i].ImageID, q.Containers[i].Auth = "", nil
 	}
 	q.Volumes = slices.Clone(p.Volumes)
 	for i := range q.Volumes {

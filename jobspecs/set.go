@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ const (
 	PullNever   = "never"
 )
 
+// MaxReplicas is the most members a set may have.
+const MaxReplicas = 10000
+
 // Set is what a statefulset block says beside its template: a change of it
 // makes no revision and restarts nobody.
 type Set struct {
@@ -37,14 +41,58 @@ type Set struct {
 	Name                 string        `json:"name"`
 	Replicas             *int          `json:"replicas,omitempty"` // nil: not written; the stored count, 1 for a new set
 	StartOrdinal         int           `json:"start_ordinal"`
-	Service              string        `json:"service"` // part of the template too; here for names
+	Reserve              []int         `json:"reserve,omitempty"` // ordinals that are left out, ascending
+	Service              string        `json:"service"`           // part of the template too; here for names
 	PodManagement        string        `json:"pod_management"`
 	RecoveryWait         time.Duration `json:"recovery_wait"`
 	RevisionHistoryLimit int           `json:"revision_history_limit"` // live ones come on top; negative keeps all
 	Update               Update        `json:"update"`
 	DNS                  DNS           `json:"dns"`
-	Claims               []Claim       `json:"claims,omitempty"` // in source order
+	HostAccess           string        `json:"host_access,omitempty"` // HostDirect …; empty: HostAccessOn
+	Claims               []Claim       `json:"claims,omitempty"`      // in source order
+	StartAfter           []string      `json:"start_after,omitempty"` // sets of the namespace that must be available before a first start
+	Guard                *Guard        `json:"guard,omitempty"`       // nil: none
+	Hooks                []Hook        `json:"hooks,omitempty"`       // in source order
 }
+
+// Ordinals are those of the set with that many members, ascending: from
+// StartOrdinal on, without the reserved ones.
+func (s *Set) Ordinals(replicas int) []int {
+	out := make([]int, 0, replicas)
+	for o := s.StartOrdinal; len(out) < replicas; o++ {
+		if !slices.Contains(s.Reserve, o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Guard refuses voluntary stops.
+type Guard struct {
+	Spec json.RawMessage `json:"spec"` // min_available in normal form; may use set
+}
+
+// Hook is a command that runs in a member when the membership changes.
+type Hook struct {
+	Name      string          `json:"name"`
+	On        string          `json:"on"`                // OnJoin, OnLeave, OnSetReady
+	Once      bool            `json:"once"`              // in the life of the set; of OnSetReady
+	Ordinal   *int            `json:"ordinal,omitempty"` // where it runs; nil: in the member that joins or leaves, for OnSetReady in the first
+	Container string          `json:"container"`         // "": the first main
+	Timeout   time.Duration   `json:"timeout"`
+	OnFailure string          `json:"on_failure"` // FailAbort, FailContinue
+	Spec      json.RawMessage `json:"spec"`       // command in normal form; may use self and set
+}
+
+// When a Hook runs, and what its failure means.
+const (
+	OnJoin     = "join"      // a member of a set that was formed is ready for the first time
+	OnLeave    = "leave"     // before a member is stopped because its ordinal goes
+	OnSetReady = "set_ready" // all members are ready at the same time
+
+	FailAbort    = "abort" // it is tried again; a member that wants to leave stays
+	FailContinue = "continue"
+)
 
 // Key names the set.
 func (s *Set) Key() Key { return Key{s.Namespace, s.Name} }
@@ -55,7 +103,22 @@ type Update struct {
 	Partition      int           `json:"partition"`       // real ordinals below it keep the current revision
 	MaxUnavailable string        `json:"max_unavailable"` // "1" or "30%"
 	MinReady       time.Duration `json:"min_ready"`       // ready for this long counts as available
+	Deadline       time.Duration `json:"deadline"`        // per member, without pull and init; zero: none
+	OnFailure      string        `json:"on_failure"`      // FailPause, FailRollback, FailWait
+	Order          string        `json:"order"`           // OrderDescending, OrderRole
+	Last           string        `json:"last"`            // role that goes last, of OrderRole
 }
+
+// What becomes of a rollout whose member misses the deadline, and the order of an
+// update.
+const (
+	FailPause    = "pause"
+	FailRollback = "rollback"
+	FailWait     = "wait"
+
+	OrderDescending = "descending"
+	OrderRole       = "role"
+)
 
 // MaxUnavailableOf resolves max_unavailable against the replica count. A
 // percentage is rounded down; the result is never below 1
@@ -126,6 +189,10 @@ type Inputs struct {
 	Env    map[string]string          `json:"env,omitempty"`    // what env() gave in a variable's default
 	Images map[string]string          `json:"images,omitempty"` // --image OLD=NEW: put in wherever an image is OLD
 	Pull   string                     `json:"pull,omitempty"`   // --pull: replaces every container's pull policy
+
+	// Secrets are the values of secret blocks, by "namespace/name". The daemon
+	// makes them; from a client they are not taken.
+	Secrets map[string]string `json:"secrets,omitempty"`
 }
 
 // Spec is one statefulset block, evaluated as far as it can be without a member.

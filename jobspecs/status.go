@@ -28,6 +28,7 @@ type Member struct {
 	Stale      bool              `json:"stale"`   // runs an older rendering of self and set than a new start would
 	Waiting    string            `json:"waiting"` // for what
 	Containers []MemberContainer `json:"containers"`
+	Since      *time.Time        `json:"since"` // of the phase; nil: nothing of it was made yet
 }
 
 // MemberPort is a port of a member; Host is 0 when it is not published.
@@ -42,7 +43,7 @@ type MemberPort struct {
 // MemberContainer is one container of a member.
 type MemberContainer struct {
 	Name      string     `json:"name"`
-	Kind      string     `json:"kind"` // "container"
+	Kind      string     `json:"kind"` // KindInit, KindSidecar, KindMain
 	Image     string     `json:"image"`
 	ImageID   string     `json:"image_id"`
 	State     string     `json:"state"`
@@ -52,6 +53,8 @@ type MemberContainer struct {
 	Signal    string     `json:"signal"`
 	Restarts  int        `json:"restarts"`
 	StartedAt *time.Time `json:"started_at"`
+	Reason    string     `json:"reason"` // as of a member, of this container alone
+	Message   string     `json:"message"`
 }
 
 // Status is what `status` shows of a set.
@@ -94,7 +97,7 @@ const (
 	CondStalled     = "Stalled"     // an error that no retry mends; the daemon goes on trying
 	CondPaused      = "Paused"
 	CondRolledBack  = "RolledBack"
-	CondDegraded    = "Degraded" // a member that was available is not
+	CondDegraded    = "Degraded" // a member that was available is not, or nobody reaches it
 )
 
 // Condition is one fact about a set, with the reason.
@@ -195,6 +198,7 @@ type Event struct {
 	Reason    string    `json:"reason"`
 	Message   string    `json:"message"`
 	Count     int       `json:"count"`
+	FirstTime time.Time `json:"first_time"` // of the first that Count counts; Time is of the last
 }
 
 // HistoryRow is one row of `rollout history`.
@@ -219,6 +223,8 @@ type Explanation struct {
 	Because   []string `json:"because"` // the chain, outermost first
 	Next      []string `json:"next"`    // commands to type
 	Events    []Event  `json:"events"`
+
+	Containers []MemberContainer `json:"containers"` // of the member
 }
 
 // Diagnostic is one finding of the spec reader, with its place.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
@@ -16,7 +17,9 @@ import (
 // replicas changed without its source. Of a long set some members are looked at.
 func Check(set *jobspecs.Set, t jobspecs.Template) error {
 	for _, p := range problems(set, t) {
-		return fmt.Errorf("%s: %w", set.Key(), p)
+		if !p.warning {
+			return fmt.Errorf("%s: %w", set.Key(), p)
+		}
 	}
 	return nil
 }
@@ -24,17 +27,28 @@ func Check(set *jobspecs.Set, t jobspecs.Template) error {
 // A problem is something wrong with members, at an attribute.
 type problem struct {
 	attributeError
-	detail string
+	detail  string
+	warning bool
 }
 
 func problemAt(path, detail, format string, args ...any) *problem {
-	return &problem{attributeError{path, fmt.Errorf(format, args...)}, detail}
+	return &problem{attributeError{path, fmt.Errorf(format, args...)}, detail, false}
+}
+
+func warningAt(path, detail, format string, args ...any) *problem {
+	p := problemAt(path, detail, format, args...)
+	p.warning = true
+	return p
 }
 
 // checkMembers says the problems at their places and gives the ports of the
 // first member.
 func (d *decoder) checkMembers(spec *jobspecs.Spec) []jobspecs.Port {
 	for _, p := range problems(&spec.Set, spec.Template) {
+		if p.warning {
+			d.warn(d.place(p.path), p.err.Error(), p.detail)
+			continue
+		}
 		d.error(d.place(p.path), p.err.Error(), p.detail)
 	}
 	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
@@ -59,13 +73,16 @@ func (d *decoder) place(path string) hcl2.Range {
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return hcl2.Range{}
+	return d.places[""] // of the set
 }
 
 // lookedAt are the members of a set that are rendered to find problems: of a
-// long one the first and the last.
+// long one the first and the last, fewer where each may have to name thousands.
 func lookedAt(replicas int) []int {
-	const most = 32
+	most := 32
+	if replicas > 1000 {
+		most = 8
+	}
 	var list []int
 	for i := range min(replicas, most) {
 		list = append(list, i)
@@ -96,20 +113,26 @@ func problems(set *jobspecs.Set, t jobspecs.Template) []*problem {
 	if err != nil {
 		return []*problem{problemAt("", "", "%w", err)}
 	}
-	published := map[hostPort]string{}
+	published, warnings, work := map[hostPort]string{}, []*problem(nil), 0
 	for _, i := range lookedAt(len(env.Ordinals)) {
 		ordinal := env.Ordinals[i]
 		pod, err := r.pod(ordinal)
 		if err != nil {
 			return []*problem{renderProblem(err, jobspecs.MemberName(set.Name, ordinal))}
 		}
+		if work += memberWork - r.meter.left; work > membersWork {
+			return append(warnings, problemAt("", tooMuchWorkDetail, "to render its members takes too much time or memory"))
+		}
 		found := podProblems(&pod)
 		found = append(found, portClashes(&pod, published)...)
 		if len(found) > 0 {
-			return found
+			return append(warnings, found...)
+		}
+		if warnings == nil {
+			warnings = podWarnings(&pod)
 		}
 	}
-	return nil
+	return warnings
 }
 
 func renderProblem(err error, member string) *problem {
@@ -125,7 +148,67 @@ func podProblems(pod *jobspecs.PodSpec) []*problem {
 	var found []*problem
 	for _, c := range pod.Containers {
 		found = append(found, overlaps(&c)...)
-		found = append(found, filesInMounts(&c)...)
+		found = append(found, filesAndMounts(&c)...)
+		found = append(found, contradictions(&c)...)
+	}
+	return append(found, samePorts(pod)...)
+}
+
+// contradictions are attributes of one container that cannot both be.
+func contradictions(c *jobspecs.Container) []*problem {
+	var found []*problem
+	if c.Memory > 0 && c.MemoryReservation > c.Memory {
+		found = append(found, problemAt(pathOf(c)+".resources.memory_reservation", "", "memory_reservation %s is more than memory %s", formatSize(c.MemoryReservation), formatSize(c.Memory)))
+	}
+	if c.RunAsNonRoot && isRoot(c.User) {
+		found = append(found, problemAt(pathOf(c)+".user", "run_as_non_root refuses to start it.", "user %q is root", c.User))
+	}
+	return found
+}
+
+func isRoot(user string) bool {
+	name, _, _ := strings.Cut(user, ":")
+	id, err := strconv.Atoi(name)
+	return name == "root" || err == nil && id == 0
+}
+
+// samePorts finds what the containers of a pod cannot both have: they share one
+// network, and names of ports are looked up in the whole pod.
+func samePorts(pod *jobspecs.PodSpec) []*problem {
+	var found []*problem
+	type number struct {
+		port     int
+		protocol string
+	}
+	numbers, names := map[number]string{}, map[string]string{}
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		for _, p := range c.Ports {
+			path, key := pathOf(c)+".port."+p.Name, number{p.Container, p.Protocol}
+			if owner := names[p.Name]; owner != "" {
+				found = append(found, problemAt(path, "Names of ports are unique in a member.", "port %q is declared in container %q too", p.Name, owner))
+			}
+			if owner := numbers[key]; owner != "" && owner != c.Name {
+				found = append(found, problemAt(path+".container", "The containers of a member share one network.", "port %d/%s is used by container %q too", p.Container, p.Protocol, owner))
+			}
+			names[p.Name], numbers[key] = c.Name, c.Name
+		}
+	}
+	return found
+}
+
+// podWarnings are what is allowed and will not do what it seems to.
+func podWarnings(pod *jobspecs.PodSpec) []*problem {
+	var found []*problem
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		if c.PreStop != nil && c.PreStop.Sleep > pod.TerminationGrace {
+			found = append(found, warningAt(pathOf(c)+".lifecycle.pre_stop.sleep.duration", "The process is killed when the grace is over, without a stop signal before.",
+				"a sleep of %s is longer than termination_grace, %s", formatDuration(c.PreStop.Sleep), formatDuration(pod.TerminationGrace)))
+		}
+		if c.Privileged && len(c.CapAdd) > 0 {
+			found = append(found, warningAt(pathOf(c)+".security.cap_add", "", "privileged gives every capability; cap_add adds nothing"))
+		}
 	}
 	return found
 }
@@ -147,7 +230,7 @@ func overlaps(c *jobspecs.Container) []*problem {
 func mountPaths(c *jobspecs.Container) []string {
 	paths, count := make([]string, len(c.Mounts)), map[string]int{}
 	for i, m := range c.Mounts {
-		paths[i] = mountPath("container."+c.Name, m.Claim, count[m.Claim])
+		paths[i] = mountPath(pathOf(c), m.Claim, count[m.Claim])
 		count[m.Claim]++
 	}
 	return paths
@@ -158,20 +241,21 @@ func inside(path, other string) bool {
 	return path == other || strings.HasPrefix(path, strings.TrimSuffix(other, "/")+"/")
 }
 
-func filesInMounts(c *jobspecs.Container) []*problem {
+func filesAndMounts(c *jobspecs.Container) []*problem {
 	var found []*problem
 	for _, f := range c.Files {
+		at := pathOf(c) + ".file." + f.Path
 		for _, m := range c.Mounts {
-			if inside(f.Path, m.Path) {
-				found = append(found, problemAt("container."+c.Name+".file."+f.Path, fmt.Sprintf("%s lies inside the mount of %q at %s. Put the file elsewhere.", f.Path, m.Claim, m.Path), "a file inside a mount is not supported yet"))
-			}
-			if f.Path != m.Path && inside(m.Path, f.Path) {
-				found = append(found, problemAt("container."+c.Name+".file."+f.Path, "", "%s cannot be a file: %q is mounted below it", f.Path, m.Claim))
+			switch {
+			case f.Path == m.Path:
+				found = append(found, problemAt(at, "", "%s cannot be a file: %q is mounted there", f.Path, m.Claim))
+			case inside(m.Path, f.Path):
+				found = append(found, problemAt(at, "", "%s cannot be a file: %q is mounted below it", f.Path, m.Claim))
 			}
 		}
 		for _, other := range c.Files {
 			if f.Path != other.Path && inside(f.Path, other.Path) {
-				found = append(found, problemAt("container."+c.Name+".file."+f.Path, "", "%s cannot be below %s, which is a file", f.Path, other.Path))
+				found = append(found, problemAt(at, "", "%s cannot be below %s, which is a file", f.Path, other.Path))
 			}
 		}
 	}
@@ -199,7 +283,7 @@ func portClashes(pod *jobspecs.PodSpec, published map[hostPort]string) []*proble
 				if !sameAddress(address, p.HostIP) {
 					continue
 				}
-				found = append(found, problemAt("container."+c.Name+".port."+p.Name+".host", "Write host = BASE + self.ordinal, so that each member has its own.",
+				found = append(found, problemAt(pathOf(&c)+".port."+p.Name+".host", "Write host = BASE + self.ordinal, so that each member has its own.",
 					"host port %d/%s would be published twice: by %s and by %s", p.Host, p.Protocol, owner, pod.Name))
 				break
 			}

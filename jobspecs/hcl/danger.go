@@ -39,7 +39,7 @@ func unmounted(oldT, newT jobspecs.Template) []string {
 			fresh = append(fresh, c)
 		}
 	}
-	if len(gone) == 1 && len(fresh) == 1 && slices.Equal(mountsOf(oldT)[gone[0]], mountsOf(newT)[fresh[0]]) {
+	if len(gone) == 1 && len(fresh) == 1 && slices.Equal(pathsOf(mountsOf(oldT, gone[0])), pathsOf(mountsOf(newT, fresh[0]))) {
 		return []string{fmt.Sprintf("data: claim %s is renamed to %s; members get new volumes and the old ones are not mounted", gone[0], fresh[0])}
 	}
 	var found []string
@@ -49,41 +49,61 @@ func unmounted(oldT, newT jobspecs.Template) []string {
 	return found
 }
 
-// moved are the claims whose paths changed.
+// moved are the claims that some container does not find any more where it found
+// them. That others see them too loses nothing.
 func moved(oldT, newT jobspecs.Template) []string {
-	before, after := mountsOf(oldT), mountsOf(newT)
+	still := MountedClaims(newT)
 	var found []string
-	for _, claim := range sortedKeys(before) {
-		to, still := after[claim]
-		if still && !slices.Equal(before[claim], to) {
-			found = append(found, fmt.Sprintf("data: claim %s is mounted at %s instead of %s", claim, strings.Join(to, ", "), strings.Join(before[claim], ", ")))
+	for _, claim := range MountedClaims(oldT) {
+		before, after := mountsOf(oldT, claim), mountsOf(newT, claim)
+		if slices.Contains(still, claim) && slices.ContainsFunc(before, func(m mounting) bool { return lost(m, after, newT) }) {
+			found = append(found, fmt.Sprintf("data: claim %s is mounted at %s instead of %s", claim, strings.Join(pathsOf(after), ", "), strings.Join(pathsOf(before), ", ")))
 		}
 	}
 	return found
 }
 
-// mountsOf are the paths of each claim, as written, sorted.
-func mountsOf(t jobspecs.Template) map[string][]string {
-	paths := map[string][]string{}
+// lost tells whether a container, or whoever took its place, has a mount no longer.
+func lost(m mounting, after []mounting, newT jobspecs.Template) bool {
+	return !slices.ContainsFunc(after, func(n mounting) bool {
+		return n.path == m.path && (n.container == m.container || !hasContainer(newT, m.container))
+	})
+}
+
+func hasContainer(t jobspecs.Template, name string) bool {
+	doc, err := decodeDocument(t)
+	return err == nil && slices.ContainsFunc(partsOf(doc), func(p containerPart) bool { return p.name == name })
+}
+
+// A mounting is a path, as written, at which a container sees a claim.
+type mounting struct{ container, path string }
+
+func mountsOf(t jobspecs.Template, claim string) []mounting {
 	doc, err := decodeDocument(t)
 	if err != nil {
-		return paths
+		return nil
 	}
-	containers := part(doc, "container")
-	for _, c := range sortedKeys(containers) {
-		mounts := part(containers, c, "mount")
-		for _, claim := range sortedKeys(mounts) {
-			list, _ := mounts[claim].([]any)
-			for _, m := range list {
-				mount, _ := m.(document)
-				paths[claim] = append(paths[claim], strings.Trim(written(mount["path"]), `"`))
+	var found []mounting
+	for _, p := range partsOf(doc) {
+		list, _ := part(p.doc, "mount")[claim].([]any)
+		for _, m := range list {
+			mount, _ := m.(document)
+			path := strings.Trim(written(mount["path"]), `"`)
+			if sub := mount["sub_path"]; sub != nil && sub != "" {
+				path += " (sub_path " + written(sub) + ")"
 			}
+			found = append(found, mounting{p.name, path})
 		}
 	}
-	for _, list := range paths {
-		slices.Sort(list)
+	return found
+}
+
+func pathsOf(list []mounting) []string {
+	var paths []string
+	for _, m := range list {
+		paths = append(paths, m.path)
 	}
-	return paths
+	return sortedUnique(paths)
 }
 
 // deleted are the volumes that go with their members.

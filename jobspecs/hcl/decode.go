@@ -17,27 +17,42 @@ type decoder struct {
 	samples []*sample             // members that symbolic attributes are tried with
 	places  map[string]hcl2.Range // where each attribute and block of the document stands
 	refs    *references           // of the document that is being made
-	claims  []string              // names of the volume blocks
+	mounts  mountables            // what a mount block may name
 	unknown bool                  // a variable without value was met: the document cannot be rendered
+
+	sensitiveAt place // what a sensitive value may do in the attribute that is read
+	secretly    bool  // in a file block that says it is sensitive
 }
 
 // references are what the symbolic attributes of one document read.
 type references struct {
-	vars map[string]bool
-	read document // path → text; nil: fileexists() said false
+	vars    map[string]bool
+	secrets map[string]bool
+	read    document // path → text; nil: fileexists() said false
 }
 
-func newReferences() *references { return &references{vars: map[string]bool{}, read: document{}} }
+func newReferences() *references {
+	return &references{vars: map[string]bool{}, secrets: map[string]bool{}, read: document{}}
+}
 
 // addTo puts the values that were referred to beside the attributes.
-func (r *references) addTo(d document, vars map[string]*variable) {
+func (r *references) addTo(d document, s *scope) {
 	values := document{}
 	for _, name := range sortedKeys(r.vars) {
-		if v := vars[name]; v != nil && v.value.IsWhollyKnown() {
-			if encoded, err := encodeValue(v.value); err == nil {
+		if v := s.vars[name]; v != nil && v.value.IsWhollyKnown() {
+			if encoded, err := v.encoded(); err == nil {
 				values[name] = encoded
 			}
 		}
+	}
+	secrets := document{}
+	for _, name := range sortedKeys(r.secrets) {
+		if v, _ := s.secretValues[name].Unmark(); v != cty.NilVal {
+			secrets[name] = sensitiveValue(v.AsString())
+		}
+	}
+	if len(secrets) > 0 {
+		d["secret"] = secrets
 	}
 	if len(values) > 0 {
 		d["var"] = values
@@ -72,6 +87,7 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, s *block, path string, out d
 	}
 	path = join(path, a.Name)
 	d.places[path] = a.Expr.Range()
+	d.sensitiveAt = sensitivePlaces[s.name+"."+a.Name]
 	v, ok := d.value(a.Expr, at.kind, at.member, path)
 	if !ok || v == nil || at.empty && isEmpty(v) {
 		return
@@ -123,12 +139,15 @@ func (d *decoder) known(e hclsyntax.Expression, k *kind) (any, bool) {
 	}
 	if !v.IsWhollyKnown() {
 		d.unknown = true
-		return nil, true
+		return nil, !v.ContainsMarked() || d.placed(e)
 	}
 	return d.convert(e, k, v)
 }
 
 func (d *decoder) convert(e hclsyntax.Expression, k *kind, v cty.Value) (any, bool) {
+	if v.ContainsMarked() {
+		return d.sensitiveConvert(e, k, v)
+	}
 	out, err := k.read(v)
 	if err != nil {
 		d.error(e.Range(), err.Error(), "")
@@ -210,7 +229,7 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 	if !d.readFiles(e, map[string]bool{}) {
 		return nil, false
 	}
-	replaced := false
+	replaced, tainted := false, d.taints(e)
 	for _, m := range d.samples {
 		v, ds := d.eval(e, m)
 		if ds.HasErrors() {
@@ -224,7 +243,15 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 			d.unknown = true
 			continue
 		}
+		v, marks := v.UnmarkDeep()
+		tainted = tainted || len(marks) > 0
+		if tainted && !d.sensitiveAt.allowed {
+			break // said below
+		}
 		out, err := k.read(v)
+		if err != nil && tainted {
+			err = fmt.Errorf("the sensitive value is not %s", k.word)
+		}
 		if err != nil {
 			d.error(e.Range(), err.Error(), fmt.Sprintf("That is its value for %s.", m.name))
 			return nil, false
@@ -234,6 +261,9 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 	text, ok := d.print(e)
 	if replaced {
 		text = replacement(d.read.Images, text)
+	}
+	if tainted {
+		return sensitiveValue(symbolicValue(text)), ok && d.placed(e)
 	}
 	return symbolicValue(text), ok
 }
@@ -258,7 +288,7 @@ func forMember(ds hcl2.Diagnostics, m *sample) hcl2.Diagnostics {
 }
 
 func (d *decoder) print(e hclsyntax.Expression) (string, bool) {
-	p := &printer{vars: d.refs.vars, locals: func(name string) hclsyntax.Expression {
+	p := &printer{vars: d.refs.vars, secrets: d.refs.secrets, locals: func(name string) hclsyntax.Expression {
 		if l := d.locals[name]; l != nil {
 			return l.expr
 		}
@@ -312,6 +342,10 @@ func (d *decoder) readFile(call *hclsyntax.FunctionCallExpr) bool {
 		d.unknown = d.unknown || !v.IsWhollyKnown()
 		return !ds.HasErrors()
 	}
+	if v.IsMarked() {
+		d.error(arg.Range(), fmt.Sprintf("the path of %s() may not be sensitive", call.Name), "")
+		return false
+	}
 	path := v.AsString()
 	if there, err := d.exists(path); err == nil && !there {
 		d.refs.read[path] = nil
@@ -322,7 +356,10 @@ func (d *decoder) readFile(call *hclsyntax.FunctionCallExpr) bool {
 		d.error(arg.Range(), err.Error(), "")
 		return false
 	}
-	d.refs.read[path] = text
+	_, wrapped := revealed(d.refs.read[path])
+	if d.refs.read[path] = text; wrapped || d.secretly {
+		d.refs.read[path] = sensitiveValue(text)
+	}
 	return true
 }
 
@@ -342,8 +379,7 @@ func (d *decoder) block(b *hclsyntax.Block, parent *block, path string, out docu
 		return
 	}
 	name := b.Labels[0]
-	if s == mountSchema && !slices.Contains(d.claims, name) {
-		d.undeclared(b)
+	if s == mountSchema && !d.mountable(b) {
 		return
 	}
 	if s.normalLabel != nil {
@@ -375,14 +411,6 @@ func (d *decoder) alone(b *hclsyntax.Block, s *block, path string, parent docume
 	parent[key] = d.special(b, s, path)
 }
 
-func (d *decoder) undeclared(b *hclsyntax.Block) {
-	detail := fmt.Sprintf("Declare it in the statefulset block: volume %q { }.", b.Labels[0])
-	if near := nearest(b.Labels[0], d.claims); near != "" {
-		detail = fmt.Sprintf("Did you mean %q?", near)
-	}
-	d.error(b.LabelRanges[0], fmt.Sprintf("there is no volume %q to mount", b.Labels[0]), detail)
-}
-
 func (d *decoder) twice(b *hclsyntax.Block, s *block, path string) {
 	what := s.name
 	if len(b.Labels) > 0 {
@@ -394,8 +422,14 @@ func (d *decoder) twice(b *hclsyntax.Block, s *block, path string) {
 
 // special reads a block's body, with the rules that a schema cannot say.
 func (d *decoder) special(b *hclsyntax.Block, s *block, path string) document {
+	if s == fileSchemaBlock {
+		return d.fileBlock(b, path)
+	}
 	if s != volumeSchema {
 		out := d.body(b.Body, b.DefRange(), s, path)
+		if s.one {
+			d.exactlyOne(b, s)
+		}
 		if s == probeSchema {
 			d.probe(b, out)
 		}
@@ -404,23 +438,56 @@ func (d *decoder) special(b *hclsyntax.Block, s *block, path string) document {
 	outer := d.refs
 	d.refs = newReferences()
 	out := d.body(b.Body, b.DefRange(), s, path)
-	d.refs.addTo(out, d.vars)
+	d.refs.addTo(out, d.scope)
 	d.refs = outer
 	return out
 }
 
-func (d *decoder) probe(b *hclsyntax.Block, out document) {
-	checks := 0
+// exactlyOne holds a block against the rule that one of its blocks must stand.
+func (d *decoder) exactlyOne(b *hclsyntax.Block, s *block) {
+	var names []string
+	for _, c := range s.blocks {
+		names = append(names, c.name)
+	}
+	count := 0
 	for _, c := range b.Body.Blocks {
-		if probeSchema.block(c.Type) != nil {
-			checks++
+		if slices.Contains(names, c.Type) {
+			count++
 		}
 	}
-	if checks != 1 {
-		d.error(b.DefRange(), fmt.Sprintf("probe %q needs exactly one of exec, http, tcp", b.Labels[0]), "")
+	if count != 1 {
+		d.error(b.DefRange(), fmt.Sprintf("%s needs exactly one of %s", titleOf(b), strings.Join(names, ", ")), "")
 	}
-	if n := out["success_threshold"]; b.Labels[0] != "readiness" && n != nil && fmt.Sprint(n) != "1" {
-		d.error(b.Body.Attributes["success_threshold"].Expr.Range(), fmt.Sprintf("success_threshold of a %s probe is always 1", b.Labels[0]), "")
+}
+
+// titleOf is a block as its first line says it: probe "liveness".
+func titleOf(b *hclsyntax.Block) string {
+	if len(b.Labels) == 0 {
+		return b.Type
+	}
+	return fmt.Sprintf("%s %q", b.Type, b.Labels[0])
+}
+
+// probe holds a probe against the rules of its kind.
+func (d *decoder) probe(b *hclsyntax.Block, out document) {
+	kind := b.Labels[0]
+	for _, c := range b.Body.Blocks {
+		switch {
+		case kind == "role" && c.Type != "exec" && probeSchema.block(c.Type) != nil:
+			d.error(c.DefRange(), "a role probe takes exec only", "What the command prints is the member's role.")
+		case kind == "liveness" && c.Type == "log":
+			d.error(c.DefRange(), "a liveness probe cannot look at the log", "A line that was written once says nothing of now. It is for startup and readiness.")
+		}
+	}
+	for _, name := range []string{"success_threshold", "failure_threshold"} {
+		a := b.Body.Attributes[name]
+		switch {
+		case a == nil || out[name] == nil:
+		case kind == "role":
+			d.error(a.NameRange, "the thresholds of a role probe are fixed", "Its last output counts.")
+		case name == "success_threshold" && kind != "readiness" && fmt.Sprint(out[name]) != "1":
+			d.error(a.Expr.Range(), fmt.Sprintf("success_threshold of a %s probe is always 1", kind), "")
+		}
 	}
 }
 
@@ -460,6 +527,10 @@ func (b *block) where() string {
 }
 
 func (s *scope) unknownAttribute(a *hclsyntax.Attribute, schema *block) {
+	if why, never := schema.never[a.Name]; never {
+		s.error(a.NameRange, fmt.Sprintf("%s cannot have %s", schema.where(), a.Name), why)
+		return
+	}
 	if known, ok := schema.attr(a.Name); ok && known.later {
 		s.error(a.NameRange, a.Name+" is not supported yet", "")
 		return
@@ -476,6 +547,10 @@ func (s *scope) unknownAttribute(a *hclsyntax.Attribute, schema *block) {
 }
 
 func (s *scope) unknownBlock(b *hclsyntax.Block, schema *block) {
+	if why, never := schema.never[b.Type]; never {
+		s.error(b.DefRange(), fmt.Sprintf("%s cannot have %s", schema.where(), b.Type), why)
+		return
+	}
 	if known := schema.block(b.Type); known != nil && known.later {
 		s.error(b.DefRange(), b.Type+" is not supported yet", "")
 		return
@@ -504,6 +579,10 @@ func hint(name string, schema *block) string {
 		if homes := homesOf(name, fileSchema); len(homes) > 0 {
 			return fmt.Sprintf("It belongs in the %s block.", strings.Join(homes, " or "))
 		}
+		snake := snakeCase(name)
+		if homes := homesOf(snake, fileSchema); len(homes) > 0 && !slices.Contains(homes, schema.name) {
+			return fmt.Sprintf("Its name here: %s, in the %s block.", snake, strings.Join(homes, " or "))
+		}
 	}
 	return cure(name, schema.names())
 }
@@ -515,7 +594,14 @@ func homesOf(name string, b *block) []string {
 		homes = append(homes, b.name)
 	}
 	for _, c := range b.blocks {
-		homes = append(homes, homesOf(name, c)...)
+		if c.like != nil {
+			continue
+		}
+		for _, home := range homesOf(name, c) {
+			if !slices.Contains(homes, home) {
+				homes = append(homes, home)
+			}
+		}
 	}
-	return slices.Compact(homes)
+	return homes
 }

@@ -3,6 +3,7 @@ package hcl
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,9 @@ func changes(a, b map[string]any) []jobspecs.Change {
 	var out []jobspecs.Change
 	for _, path := range paths {
 		before, after := written(a[path]), written(b[path])
+		if before == after && !reflect.DeepEqual(a[path], b[path]) { // what differs is hidden
+			after = strings.ReplaceAll(after, hidden, hiddenOther)
+		}
 		if before == after {
 			continue
 		}
@@ -53,7 +57,7 @@ func flatTemplate(t jobspecs.Template) map[string]any {
 
 // flatten gives every attribute its path: container.redis.port.client.host.
 func flatten(flat map[string]any, path string, v any) {
-	if _, symbolic := expression(v); symbolic {
+	if isLeaf(v) {
 		flat[path] = v
 		return
 	}
@@ -82,14 +86,23 @@ func flatten(flat map[string]any, path string, v any) {
 // isBlock tells a mount in a list of them from an element of a list.
 func isBlock(v any) bool {
 	_, isMap := v.(document)
+	return isMap && !isLeaf(v)
+}
+
+// isLeaf tells an expression and a sensitive value from a map of attributes.
+func isLeaf(v any) bool {
 	_, symbolic := expression(v)
-	return isMap && !symbolic
+	_, wrapped := revealed(v)
+	return symbolic || wrapped
 }
 
 // written is a value as HCL, "" for none.
 func written(v any) string {
 	if text, ok := expression(v); ok {
 		return text
+	}
+	if _, ok := revealed(v); ok {
+		return hidden
 	}
 	switch v := v.(type) {
 	case nil:

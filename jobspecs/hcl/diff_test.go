@@ -140,8 +140,8 @@ func TestImagesThatDependOnTheMemberAreNotListedButReplaced(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	a, b := Hash([]byte("x"), ""), Hash([]byte("x"), "1")
-	if a == b || a != Hash([]byte("x"), "") || !regexp.MustCompile(`^[a-z0-9]{10}$`).MatchString(a) {
+	a, b := Hash([]byte("x"), "", nil), Hash([]byte("x"), "1", nil)
+	if a == b || a != Hash([]byte("x"), "", nil) || !regexp.MustCompile(`^[a-z0-9]{10}$`).MatchString(a) {
 		t.Errorf("%s %s", a, b)
 	}
 }

@@ -11,6 +11,9 @@
 //	       → jobspecs.Spec
 //	template + set + Env ─ render.go → jobspecs.PodSpec
 //
+// What evaluating may cost in time and memory is bounded by a meter (meter.go,
+// costs.go): loops, functions and names of long values pay for what they do.
+//
 // The normal form (normal.go) is JSON of what was written. An attribute that
 // depends on self or set is {"$expr": "…"}, printed from its syntax tree
 // (print.go) with locals put in; the variables and files such expressions read

@@ -22,7 +22,7 @@ func TestDocsHoldTheTablesOfTheCode(t *testing.T) {
 	}
 	want := string(text)
 	want = section(want, "functions", functionTable())
-	want = section(want, "blocks", blockTables(fileSchema, ""))
+	want = section(want, "blocks", blockTables(fileSchema, "", map[*block]bool{}))
 	if *update {
 		if err := os.WriteFile(docs, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -88,15 +88,22 @@ func functionTable() string {
 	return b.String() + "\n"
 }
 
-func blockTables(s *block, path string) string {
+// blockTables describes the blocks of a block. One that stands in several is
+// described where it is met first.
+func blockTables(s *block, path string, seen map[*block]bool) string {
 	var b strings.Builder
 	for _, c := range s.blocks {
-		if c.later {
+		if c.later || seen[c] {
 			continue
 		}
+		seen[c] = true
 		title := strings.TrimSpace(path + " " + c.name)
 		if c.label != "" {
 			title += ` "` + c.label + `"`
+		}
+		if c.like != nil {
+			fmt.Fprintf(&b, "\n### %s\n\n%s %s\n", title, sentence(c.doc), likeness(c))
+			continue
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n%s", title, sentence(c.doc), attributeTable(c))
 		if later := laterNames(c); later != "" {
@@ -106,12 +113,24 @@ func blockTables(s *block, path string) string {
 		if c != setSchema {
 			inner = title
 		}
-		b.WriteString(blockTables(c, inner))
+		b.WriteString(blockTables(c, inner, seen))
 	}
 	if s == fileSchema {
 		fmt.Fprintf(&b, "\n### At the top level\n\nNot supported yet: %s.\n\n", laterNames(s))
 	}
 	return b.String()
+}
+
+// likeness says what a block takes that is like another one.
+func likeness(c *block) string {
+	var never []string
+	for _, n := range sortedKeys(c.never) {
+		never = append(never, "`"+n+"`")
+	}
+	if len(never) == 0 {
+		return fmt.Sprintf("It takes what a `%s` block takes.", c.like.name)
+	}
+	return fmt.Sprintf("It takes what a `%s` block takes, except %s.", c.like.name, strings.Join(never, ", "))
 }
 
 func attributeTable(c *block) string {
@@ -149,9 +168,6 @@ func laterNames(c *block) string {
 		if i.later {
 			names = append(names, "`"+i.name+"`")
 		}
-	}
-	if c == probeSchema {
-		names = append(names, "`probe \"role\"`")
 	}
 	return strings.Join(names, ", ")
 }

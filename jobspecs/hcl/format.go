@@ -18,8 +18,7 @@ func Format(name string, src []byte) ([]byte, []jobspecs.Diagnostic) {
 	if bodies := r.parse([]jobspecs.Source{{Name: name, Text: src}}); bodies == nil || r.failed() {
 		return src, r.done()
 	}
-	text := bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	text := plainText(src)
 	for range 3 { // a removed line can change an alignment
 		next := tidy(name, hclwrite.Format(text))
 		if bytes.Equal(next, text) {
@@ -41,7 +40,7 @@ func tidy(name string, text []byte) []byte {
 			out = append(out, line)
 			continue
 		}
-		line = bytes.TrimRight(line, " \t")
+		line = bytes.TrimRight(line, " \t\r")
 		if len(line) == 0 && (len(out) == 0 || opensOrBlank(out[len(out)-1], untouchable[i])) {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
@@ -29,7 +30,7 @@ var pure = map[string]function.Function{
 	"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc,
 
 	"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": narrow(stdlib.FormatFunc), "formatlist": narrow(stdlib.FormatListFunc),
-	"indent": indent, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
+	"indent": indent, "join": joinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 	"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "startswith": textTest(strings.HasPrefix),
 	"strlen": stdlib.StrlenFunc, "strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
@@ -184,6 +185,37 @@ var length = function.New(&function.Spec{
 	},
 })
 
+// joinFunc takes lists as they are. Converting a tuple, which is what a for
+// expression gives, into a list of one type takes a time that grows with the
+// square of its length.
+var joinFunc = function.New(&function.Spec{
+	Params:   []function.Parameter{{Name: "separator", Type: cty.String}},
+	VarParam: &function.Parameter{Name: "lists", Type: cty.DynamicPseudoType},
+	Type:     function.StaticReturnType(cty.String),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		if len(args) < 2 {
+			return cty.NilVal, errors.New("at least one list is needed")
+		}
+		var items []string
+		for i, list := range args[1:] {
+			if t := list.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+				return cty.NilVal, function.NewArgErrorf(i+1, "want a list of strings")
+			}
+			for n, e := range list.AsValueSlice() {
+				if !e.IsKnown() {
+					return cty.UnknownVal(cty.String), nil
+				}
+				s, err := convert.Convert(e, cty.String)
+				if err != nil || s.IsNull() {
+					return cty.NilVal, function.NewArgErrorf(i+1, "element %d is no string", n)
+				}
+				items = append(items, s.AsString())
+			}
+		}
+		return cty.StringVal(strings.Join(items, args[0].AsString())), nil
+	},
+})
+
 var base64decode = textFunc(func(s string) (string, error) {
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {
@@ -242,16 +274,16 @@ type reader interface {
 	exists(path string) (bool, error)
 }
 
-// functions are all of them, with files from r and env() from env; env nil: env()
-// has no place here.
-func functions(r reader, env func(string) (string, error)) map[string]function.Function {
+// functions are all of them, with files from r and env() from env, paid for with
+// m; env nil: env() has no place here.
+func functions(r reader, env func(string) (string, error), m *meter) map[string]function.Function {
 	all := make(map[string]function.Function, len(pure)+len(impure))
-	for name, f := range pure {
+	for name, f := range m.functions() {
 		all[name] = f
 	}
-	all["file"] = textFunc(r.file)
+	all["file"] = m.metered("file", fileFunc(r))
 	all["fileexists"] = existsFunc(r)
-	all["templatefile"] = templateFunc(r)
+	all["templatefile"] = m.metered("templatefile", templateFunc(r, m))
 	if env == nil {
 		env = func(string) (string, error) { return "", errors.New("env() may stand in a variable's default only") }
 	}
@@ -259,27 +291,53 @@ func functions(r reader, env func(string) (string, error)) map[string]function.F
 	return all
 }
 
+// pathParam takes a value that is marked too: paths are kept with the spec and
+// shown, so that the functions refuse it.
+var pathParam = function.Parameter{Name: "path", Type: cty.String, AllowMarked: true}
+
+var errSensitivePath = function.NewArgErrorf(0, "a path may not be sensitive")
+
+func fileFunc(r reader) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{pathParam},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if args[0].IsMarked() {
+				return cty.NilVal, errSensitivePath
+			}
+			s, err := r.file(args[0].AsString())
+			return cty.StringVal(s), err
+		},
+	})
+}
+
 func existsFunc(r reader) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Params: []function.Parameter{pathParam},
 		Type:   function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if args[0].IsMarked() {
+				return cty.NilVal, errSensitivePath
+			}
 			ok, err := r.exists(args[0].AsString())
 			return cty.BoolVal(ok), err
 		},
 	})
 }
 
-func templateFunc(r reader) function.Function {
+func templateFunc(r reader, m *meter) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String}, {Name: "vars", Type: cty.DynamicPseudoType}},
+		Params: []function.Parameter{pathParam, {Name: "vars", Type: cty.DynamicPseudoType}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if args[0].IsMarked() {
+				return cty.NilVal, errSensitivePath
+			}
 			text, err := r.file(args[0].AsString())
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			s, err := renderTemplate(args[0].AsString(), text, args[1])
+			s, err := renderTemplate(args[0].AsString(), text, args[1], m)
 			return cty.StringVal(s), err
 		},
 	})
@@ -287,7 +345,10 @@ func templateFunc(r reader) function.Function {
 
 // renderTemplate renders the text of a file as an HCL template. It may call pure
 // functions only, so that the files a spec reads can be told without rendering it.
-func renderTemplate(name, text string, vars cty.Value) (string, error) {
+func renderTemplate(name, text string, vars cty.Value, m *meter) (string, error) {
+	if !m.pay(len(text)) {
+		return "", errTooMuch
+	}
 	if t := vars.Type(); !t.IsObjectType() && !t.IsMapType() {
 		return "", function.NewArgErrorf(1, "want a map of values, as in { name = self.name }")
 	}
@@ -299,7 +360,12 @@ func renderTemplate(name, text string, vars cty.Value) (string, error) {
 	if ds.HasErrors() {
 		return "", firstError(ds)
 	}
-	v, ds := expr.Value(&hcl2.EvalContext{Variables: vars.AsValueMap(), Functions: pure})
+	instrument(expr, m)
+	ctx := &hcl2.EvalContext{Variables: vars.AsValueMap(), Functions: m.functions()}
+	if !m.enter(sizeOf(expr), hclsyntax.Variables(expr), ctx) {
+		return "", errTooMuch
+	}
+	v, ds := expr.Value(ctx)
 	if ds.HasErrors() {
 		return "", firstError(ds)
 	}

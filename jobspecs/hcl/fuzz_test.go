@@ -5,13 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/jobspecs/examples"
 )
 
-// FuzzParse holds for any text: nothing panics, few findings, the same reading
-// twice, what is accepted renders for every member, and a formatted file is
+// FuzzParse holds for any text: nothing panics or takes long, few findings, the
+// same reading twice, what is accepted renders for every member, and a formatted file is
 // formatted and means the same.
 func FuzzParse(f *testing.F) {
 	for _, name := range examples.Names() {
@@ -28,9 +29,25 @@ func FuzzParse(f *testing.F) {
 			f.Add(text)
 		}
 	}
+	for _, expr := range []string{
+		`[for a in range(1000) : [for b in range(1000) : [for c in set.members : a]]]`,
+		`setproduct(range(1024), range(1024), range(1024))`,
+		`join(",", set.peers[*].fqdn[*])`,
+		`"%{ for m in set.members }${m.name}%{ endfor }"`,
+		`format("%999999999d%[1]s", "1e99999999" * 1)`,
+		`try([for x in range(1024) : regexall("()()()", jsonencode(range(1024)))], 1)`,
+		`self.ordinal == 0 ? [] : [for x in range(1024) : "${x}"]`,
+	} {
+		f.Add([]byte(web("args = [jsonencode(" + expr + ")]")))
+	}
+	f.Add([]byte("#\r\r"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		source := []jobspecs.Source{{Name: "fuzz.hcl", Text: text}}
+		start := time.Now()
 		file, ds := Parse(source, jobspecs.Inputs{}, Options{})
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("took %s", took)
+		}
 		if len(ds) > maxFindings+1 {
 			t.Errorf("%d findings", len(ds))
 		}

@@ -26,8 +26,7 @@ func (r *report) open(s jobspecs.Source) (text []byte, ok bool) {
 		r.error(top, fmt.Sprintf("the file has %d bytes; %d (1 MiB) is the most", len(s.Text), maxFile), "")
 		return nil, false
 	}
-	text = bytes.TrimPrefix(s.Text, []byte("\xef\xbb\xbf"))
-	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	text = plainText(s.Text)
 	r.read(s.Name, text)
 	if line := notText(text); line > 0 {
 		at := top
@@ -43,6 +42,13 @@ func (r *report) open(s jobspecs.Source) (text []byte, ok bool) {
 	}
 	r.warnDollarParen(s.Name, tokens)
 	return text, true
+}
+
+var lineEnd = regexp.MustCompile(`\r+\n`)
+
+// plainText is a source without a byte order mark and with plain line ends.
+func plainText(text []byte) []byte {
+	return lineEnd.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\n"))
 }
 
 // notText is the first line with a byte that no text has, 0 when there is none.

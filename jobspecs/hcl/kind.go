@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
@@ -50,9 +52,8 @@ var (
 	portRef  = &kind{word: "a port number or the name of a port", read: readPortRef}
 	image    = textKind("an image", checked(checkImage))
 
-	words     = listOf(text)
-	argv      = listOf(text)
-	env       = mapOf(text, checkEnvName)
+	argv      = listOf(word)
+	env       = mapOf(word, checkEnvName)
 	labels    = mapOf(text, checkLabelKey)
 	hosts     = mapOf(address, checkHostName)
 	sysctls   = mapOf(text, checkSysctl)
@@ -415,11 +416,22 @@ func readPortRef(v cty.Value) (any, error) {
 	return v.AsString(), nil
 }
 
+// imageID is how an image is named that has no other name.
+var imageID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
 func checkImage(s string) error {
-	if s == "" || strings.ContainsAny(s, " \t\n\"") {
-		return fmt.Errorf("%q is no image: want a name such as redis:7", s)
+	_, err := reference.ParseNormalizedNamed(s)
+	switch {
+	case err == nil, imageID.MatchString(s):
+		return nil
+	case errors.Is(err, reference.ErrNameContainsUppercase), strings.Contains(err.Error(), "must be lowercase"):
+		return fmt.Errorf("%q is no image: its name must be in lower case", s)
+	case errors.Is(err, reference.ErrNameTooLong):
+		return fmt.Errorf("%q is no image: its name is too long", s)
+	case strings.ContainsAny(s, " \t\n\""):
+		return fmt.Errorf("%q is no image: it has a blank or a quote in it", s)
 	}
-	return nil
+	return fmt.Errorf("%q is no image: want a name such as redis:7", s)
 }
 
 func checkKey(s string) error {

@@ -15,13 +15,16 @@ import (
 
 // The normal form of a template and of a claim's spec, as decoded JSON:
 //
-//	service, labels, extra_hosts, sysctls, termination_grace   as written
+//	service, labels, extra_hosts, sysctls, termination_grace, share_processes   as written
 //	restarted   stamp of `rollout restart`
 //	volume      names of the claims, sorted
-//	container   NAME → its attributes, and
+//	scratch, bind   NAME → its attributes
+//	container, init, sidecar
+//	            NAME → its attributes, and
 //	              port, file, probe   label → block
-//	              mount               claim → blocks, sorted
-//	              restart, resources, log
+//	              mount               name → blocks, sorted
+//	              lifecycle, restart, resources, security, log, registry_auth
+//	order       names of the containers as they begin, where there are several
 //	var, read   variables and files that symbolic attributes read
 //
 // A value is a string, a json.Number, a bool, a list or a map of these, or
@@ -124,18 +127,10 @@ func Images(t jobspecs.Template) []jobspecs.Image {
 		return nil
 	}
 	var images []jobspecs.Image
-	containers := part(d, "container")
-	for _, name := range sortedKeys(containers) {
-		c := part(containers, name)
-		ref, ok := c["image"].(string)
-		if !ok {
-			continue
+	for _, p := range partsOf(d) {
+		if ref, ok := p.doc["image"].(string); ok {
+			images = append(images, jobspecs.Image{Container: p.name, Ref: ref, Pull: textOr(p.doc, "pull", jobspecs.PullMissing)})
 		}
-		pull, ok := c["pull"].(string)
-		if !ok {
-			pull = jobspecs.PullMissing
-		}
-		images = append(images, jobspecs.Image{Container: name, Ref: ref, Pull: pull})
 	}
 	return images
 }

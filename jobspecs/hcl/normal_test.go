@@ -198,6 +198,8 @@ func TestExpressionsArePrintedSoThatTheyMeanTheSame(t *testing.T) {
 		{`"%{ if a }x%{ else }y%{ endif }"`, `a ? "x" : "y"`},
 		{`"%{ for x in a }${x},%{ endfor }"`, `join("", [for x in a : "${x},"])`},
 		{"<<EOT\na ${b}\nEOT\n", `"a ${b}\n"`},
+		{`sort(a)`, `sort(a)`},
+		{`a ? sort(b ? c : d) : [for x in e : x ? y : z]`, `a ? sort(b ? c : d) : [for x in e : x ? y : z]`},
 		{`null`, `null`},
 		{`1.50`, `1.5`},
 		{`1e3`, `1000`},
@@ -218,7 +220,12 @@ func printed(t *testing.T, text string) string {
 	if ds.HasErrors() {
 		t.Fatalf("%s: %v", text, ds)
 	}
-	p := &printer{}
-	p.expr(e)
-	return p.out.String()
+	plain, paying := &printer{}, &printer{}
+	plain.expr(e)
+	instrument(e, newMeter(memberWork))
+	paying.expr(e)
+	if plain.out.String() != paying.out.String() {
+		t.Errorf("%s: printed %s, and %s when it pays", text, plain.out.String(), paying.out.String())
+	}
+	return plain.out.String()
 }

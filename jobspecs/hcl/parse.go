@@ -34,6 +34,9 @@ type File struct {
 	Specs  []jobspecs.Spec
 	Inputs jobspecs.Inputs // everything that was read: with it the same Parse succeeds without Options
 	Vars   []Variable      // declared, sorted by name
+	// Secrets are those declared, sorted by name. Each is made for the namespace of
+	// every set of Specs.
+	Secrets []Secret
 	// Replaced are the keys of Images that some image was.
 	Replaced []string
 }
@@ -47,7 +50,7 @@ func Parse(sources []jobspecs.Source, in jobspecs.Inputs, opt Options) (file *Fi
 			file = nil
 			found = append(r.done(), jobspecs.Diagnostic{
 				Severity: severityError, Summary: "stsd itself failed on this spec; please report it",
-				Detail: fmt.Sprintf("%v\n%s", p, debug.Stack()),
+				Detail: Scrub(fmt.Sprintf("%v\n%s", p, debug.Stack()), r.unsaid),
 			})
 		}
 	}()
@@ -66,6 +69,9 @@ func Parse(sources []jobspecs.Source, in jobspecs.Inputs, opt Options) (file *Fi
 // cause further findings.
 func (r *report) parse(sources []jobspecs.Source) []*hclsyntax.Body {
 	var bodies []*hclsyntax.Body
+	if r.meter == nil {
+		r.meter = newMeter(readWork)
+	}
 	sound := true
 	for _, s := range sources {
 		text, ok := r.open(s)
@@ -79,7 +85,9 @@ func (r *report) parse(sources []jobspecs.Source) []*hclsyntax.Body {
 			sound = false
 			continue
 		}
-		bodies = append(bodies, f.Body.(*hclsyntax.Body))
+		body := f.Body.(*hclsyntax.Body)
+		instrument(body, r.meter)
+		bodies = append(bodies, body)
 	}
 	if !sound {
 		return nil
@@ -90,14 +98,17 @@ func (r *report) parse(sources []jobspecs.Source) []*hclsyntax.Body {
 // evaluate reads the blocks in the order in which they depend on each other.
 func (r *report) evaluate(bodies []*hclsyntax.Body, sources []jobspecs.Source, in jobspecs.Inputs, opt Options) *File {
 	f := &File{}
-	s := &scope{report: r, opt: opt, in: in, read: &f.Inputs, vars: map[string]*variable{}, locals: map[string]*local{}, values: cty.EmptyObjectVal}
-	s.funcs = functions(s, nil)
+	s := &scope{report: r, opt: opt, in: in, read: &f.Inputs, vars: map[string]*variable{}, locals: map[string]*local{}, secrets: map[string]*secret{}, values: cty.EmptyObjectVal}
+	s.funcs = functions(s, nil, r.meter)
 	s.overrides()
 	blocks := s.topLevel(bodies)
 	for _, b := range blocks["variable"] {
 		s.declareVariable(b)
 	}
 	s.assign()
+	for _, b := range blocks["secret"] {
+		s.declareSecret(b)
+	}
 	for _, b := range blocks["locals"] {
 		s.declare(b)
 	}
@@ -109,6 +120,10 @@ func (r *report) evaluate(bodies []*hclsyntax.Body, sources []jobspecs.Source, i
 	for _, name := range sortedKeys(s.vars) {
 		f.Vars = append(f.Vars, s.vars[name].Variable)
 	}
+	for _, name := range sortedKeys(s.secrets) {
+		f.Secrets = append(f.Secrets, s.secrets[name].Secret)
+	}
+	s.unusedSecrets(f.Specs)
 	f.Replaced = sortedKeys(s.replaced)
 	return f
 }

@@ -56,7 +56,6 @@ func TestParseRefuses(t *testing.T) {
 		{"ordinals past the last", "statefulset \"a\" {\nreplicas = 2\nstart_ordinal = 2147483647\ncontainer \"a\" {\nimage = \"x\"\n}\n}", "the last ordinal would be 2147483648; 2147483647 is the most"},
 		{"a set without a container", pod(""), `statefulset "web" needs a container`},
 		{"a container without an image", pod("container \"web\" {\n}"), "container needs image"},
-		{"a second container", pod("container \"a\" {\nimage = \"x\"\n}\ncontainer \"b\" {\nimage = \"x\"\n}"), "a second container is not supported yet"},
 		{"a block twice", pod("update {\n}\nupdate {\n}\ncontainer \"a\" {\nimage = \"x\"\n}"), "there are two blocks update"},
 		{"a port name twice", web("port \"a\" {\ncontainer = 1\n}\nport \"a\" {\ncontainer = 2\n}"), `there are two blocks port "a"`},
 		{"one file by two spellings", web("file \"/a\" {\ncontent = \"\"\n}\nfile \"//a\" {\ncontent = \"\"\n}"), `there are two blocks file "//a"`},
@@ -70,7 +69,7 @@ func TestParseRefuses(t *testing.T) {
 		{"set in top-level locals", "locals {\na = set.name\n}\n" + web(""), "set has no value here"},
 		{"self through the set's locals", pod("locals {\na = self.name\n}\nservice = local.a\ncontainer \"a\" {\nimage = \"x\"\n}"), "local.a depends on self or set, which have no value here"},
 		{"other sets", web("args = [sets.other.fqdn]"), "sets is not supported yet"},
-		{"secrets", web("args = [secret.cookie]"), "secret is not supported yet"},
+		{"a secret that is not declared", web("args = [secret.cookie]"), `there is no secret "cookie"`},
 		{"an unknown field of self", web("args = [self.nme]"), `self has no "nme"`},
 		{"an unknown variable", web("args = [var.x]"), `there is no variable "x"`},
 		{"a bare word", web("user = redis"), `there is no "redis"`},
@@ -81,14 +80,13 @@ func TestParseRefuses(t *testing.T) {
 		{"a default that uses a name", "variable \"a\" {\ndefault = local.x\n}\n" + web(""), "a variable's default may use no names"},
 		{"a default of another type", "variable \"a\" {\ntype = number\ndefault = \"x\"\n}\n" + web(""), `the default of variable "a" does not fit its type`},
 		{"a value that its validation refuses", "variable \"a\" {\ndefault = \"\"\nvalidation {\ncondition = var.a != \"\"\nerror_message = \"no\"\n}\n}\n" + web(""), `the value of variable "a" is refused`},
-		{"a sensitive variable", "variable \"a\" {\ndefault = \"\"\nsensitive = true\n}\n" + web(""), "sensitive = true is not supported yet"},
 		{"env() elsewhere", web("args = [env(\"HOME\")]"), "error in function call"},
 		{"negative replicas", "statefulset \"web\" {\nreplicas = -1\ncontainer \"a\" {\nimage = \"x\"\n}\n}", "-1 is not a whole number from 0 to 10000"},
 		{"half a replica", "statefulset \"web\" {\nreplicas = 1.5\ncontainer \"a\" {\nimage = \"x\"\n}\n}", "1.5 is not a whole number from 0 to 10000"},
 		{"replicas in words", "statefulset \"web\" {\nreplicas = \"three\"\ncontainer \"a\" {\nimage = \"x\"\n}\n}", `this takes a whole number from 0 to 10000, not "three"`},
 		{"a duration without a unit", web("restart {\nmax = 30\n}"), `"30" has no unit: write "30s" for seconds`},
 		{"a negative duration", web("restart {\nmax = \"-1s\"\n}"), `"-1s" is negative`},
-		{"a period of nothing", web("probe \"liveness\" {\nperiod = \"0s\"\ntcp {\nport = 1\n}\n}"), `"0s" is too short: want more than 0s`},
+		{"a period of nothing", web("probe \"liveness\" {\nperiod = \"0s\"\ntcp {\nport = 1\n}\n}"), `"0s" is too short: want 100ms at least`},
 		{"a size of words", web("resources {\nmemory = \"much\"\n}"), `"much" is no size: want a number and a unit, as in 64MiB or 1GiB`},
 		{"less memory than Docker takes", web("resources {\nmemory = \"1MiB\"\n}"), `"1MiB" is too little: Docker takes 6MiB at least`},
 		{"no cores", web("resources {\ncpu = 0\n}"), "0 is no number of cores: want more than 0, as in 0.5"},
@@ -105,18 +103,17 @@ func TestParseRefuses(t *testing.T) {
 		{"an owner by name", web("file \"/a\" {\ncontent = \"\"\nowner = \"redis\"\n}"), `"redis" is no owner: want numbers, as in "999:999" (names are known inside the image only)`},
 		{"a file that is a folder", web("file \"/a/\" {\ncontent = \"\"\n}"), `"/a/" is the path of a folder, not of a file`},
 		{"a relative file", web("file \"a\" {\ncontent = \"\"\n}"), `"a" is no absolute path: want a slash at its beginning`},
-		{"a probe of an unknown kind", web("probe \"ready\" {\ntcp {\nport = 1\n}\n}"), `"ready" is no kind of probe: want "startup", "readiness", "liveness"`},
-		{"a probe without a check", web("probe \"liveness\" {\n}"), `probe "liveness" needs exactly one of exec, http, tcp`},
-		{"a probe with two", web("probe \"liveness\" {\ntcp {\nport = 1\n}\nexec {\ncommand = [\"x\"]\n}\n}"), `probe "liveness" needs exactly one of exec, http, tcp`},
+		{"a probe of an unknown kind", web("probe \"ready\" {\ntcp {\nport = 1\n}\n}"), `"ready" is no kind of probe: want "startup", "readiness", "liveness", "role"`},
+		{"a probe without a check", web("probe \"liveness\" {\n}"), `probe "liveness" needs exactly one of exec, http, tcp, grpc, log`},
+		{"a probe with two", web("probe \"liveness\" {\ntcp {\nport = 1\n}\nexec {\ncommand = [\"x\"]\n}\n}"), `probe "liveness" needs exactly one of exec, http, tcp, grpc, log`},
 		{"a probe of a port that is not there", web("port \"http\" {\ncontainer = 80\n}\nprobe \"liveness\" {\ntcp {\nport = \"htp\"\n}\n}"), `there is no port "htp" in this container; did you mean "http"?`},
 		{"liveness by two successes", web("probe \"liveness\" {\nsuccess_threshold = 2\ntcp {\nport = 1\n}\n}"), "success_threshold of a liveness probe is always 1"},
-		{"a mount of nothing", web("mount \"data\" {\npath = \"/\"\n}"), `there is no volume "data" to mount`},
+		{"a mount of nothing", web("mount \"data\" {\npath = \"/\"\n}"), `there is no volume, scratch or bind "data" to mount`},
 		{"one host port for all", web("port \"http\" {\ncontainer = 80\nhost = 80\n}"), "host port 80/tcp would be published twice: by web-0 and by web-1"},
 		{"a host port that some members share", web("port \"http\" {\ncontainer = 80\nhost = 80 + self.ordinal % 2\n}"), "host port 80/tcp would be published twice: by web-0 and by web-2"},
 		{"a host port on one address and on all", web("port \"a\" {\ncontainer = 80\nhost = 80 + self.ordinal\n}\nport \"b\" {\ncontainer = 81\nhost = 80 + self.ordinal\nhost_ip = \"0.0.0.0\"\n}"), "host port 80/tcp would be published twice: by web-0 and by web-0"},
 		{"a host port past the last", web("port \"http\" {\ncontainer = 80\nhost = 65534 + self.ordinal\n}"), "65536 is not a whole number from 1 to 65535"},
 		{"overlapping mounts", pod("volume \"a\" {\n}\nvolume \"b\" {\n}\ncontainer \"c\" {\nimage = \"x\"\nmount \"a\" {\npath = \"/data\"\n}\nmount \"b\" {\npath = \"/data/b/\"\n}\n}"), `mount paths overlap: /data/b of "b" and /data of "a"`},
-		{"a file inside a mount", pod("volume \"a\" {\n}\ncontainer \"c\" {\nimage = \"x\"\nmount \"a\" {\npath = \"/data\"\n}\nfile \"/data/x\" {\ncontent = \"\"\n}\n}"), "a file inside a mount is not supported yet"},
 		{"a file below a file", web("file \"/a\" {\ncontent = \"\"\n}\nfile \"/a/b\" {\ncontent = \"\"\n}"), "/a/b cannot be below /a, which is a file"},
 		{"an expression that fails for a member", web("args = [set.members[self.index + 2].name]"), "invalid index"},
 		{"a value that fails for a member", web("probe \"liveness\" {\nfailure_threshold = self.ordinal\ntcp {\nport = 1\n}\n}"), "0 is not a whole number from 1 to 1000000"},
@@ -179,7 +176,7 @@ func TestEveryNameOfTheLanguageIsReadOrRefusedAsNotSupportedYet(t *testing.T) {
 	}
 	r := &report{}
 	source := []jobspecs.Source{{Name: "everything.hcl", Text: text}}
-	r.evaluate(r.parse(source), source, jobspecs.Inputs{}, Options{})
+	r.evaluate(r.parse(source), source, jobspecs.Inputs{}, Options{AllowMissing: true})
 	got := map[string]bool{}
 	for _, d := range r.found {
 		name, ok := strings.CutSuffix(d.Summary, " is not supported yet")
@@ -189,8 +186,7 @@ func TestEveryNameOfTheLanguageIsReadOrRefusedAsNotSupportedYet(t *testing.T) {
 		got[name] = true
 	}
 	for _, name := range []string{
-		"secret", "reserve", "start_after", "networks", "share_processes", "deadline", "on_failure", "order", "last", "guard", "host_access", "scratch", "bind",
-		"init", "sidecar", "hook", "ulimits", "registry_auth", "sub_path", "sensitive", "lifecycle", "memory_reservation", "pids", "shm_size", "gpus", "security", `probe "role"`,
+		"reserve", "start_after", "networks", "deadline", "on_failure", "order", "last", "guard", "host_access", "hook",
 	} {
 		if !got[name] {
 			t.Errorf("%s is not refused", name)
@@ -342,7 +338,7 @@ func TestTheSameInputsGiveTheSameSpecWithoutADisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := jobspecs.Container{
-		Name: "web", Image: "x:2", Pull: "always", User: "/home/x",
+		Kind: "container", Name: "web", Image: "x:2", Pull: "always", User: "/home/x",
 		Args:    []string{"a", "b", "web-1", "I am web-1."},
 		Env:     map[string]string{"SHARED": "S1", "ABSENT": "0", "MAYBE": "none"},
 		Restart: got.Containers[0].Restart,

@@ -19,9 +19,10 @@ const maxExpression = 256 << 10
 // and the way strings are quoted leave no trace. Locals are put in; variables
 // are noted.
 type printer struct {
-	locals func(name string) hclsyntax.Expression // nil: no such local
-	vars   map[string]bool                        // read by what was printed
-	out    strings.Builder
+	locals  func(name string) hclsyntax.Expression // nil: no such local
+	vars    map[string]bool                        // read by what was printed
+	secrets map[string]bool                        // the same
+	out     strings.Builder
 }
 
 func (p *printer) tooLong() bool { return p.out.Len() > maxExpression }
@@ -37,6 +38,8 @@ func (p *printer) expr(e hclsyntax.Expression) {
 		return
 	}
 	switch e := e.(type) {
+	case *paid:
+		p.expr(e.Expression)
 	case *hclsyntax.ParenthesesExpr:
 		p.expr(e.Expression)
 	case *hclsyntax.LiteralValueExpr:
@@ -73,10 +76,10 @@ func (p *printer) expr(e hclsyntax.Expression) {
 		p.operand(e.FalseResult)
 	case *hclsyntax.BinaryOpExpr:
 		p.operand(e.LHS)
-		p.write(" ", binary[e.Op], " ")
+		p.write(" ", binary[writtenOp(e.Op)], " ")
 		p.operand(e.RHS)
 	case *hclsyntax.UnaryOpExpr:
-		p.write(unary[e.Op])
+		p.write(unary[writtenOp(e.Op)])
 		p.operand(e.Val)
 	case *hclsyntax.TupleConsExpr:
 		p.write("[")
@@ -105,6 +108,7 @@ func (p *printer) operand(e hclsyntax.Expression) {
 	if p.tooLong() {
 		return
 	}
+	e = asWritten(e)
 	if p.atomic(e) {
 		p.expr(e)
 		return
@@ -168,6 +172,9 @@ func (p *printer) reference(t hcl2.Traversal) {
 	if t.RootName() == "var" && p.vars != nil {
 		p.vars[secondName(t)] = true
 	}
+	if t.RootName() == "secret" && p.secrets != nil {
+		p.secrets[secondName(t)] = true
+	}
 	p.write(t.RootName())
 	p.steps(t[1:])
 }
@@ -195,6 +202,8 @@ func (p *printer) index(key cty.Value) {
 // itself prints as nothing.
 func (p *printer) each(e hclsyntax.Expression) {
 	switch e := e.(type) {
+	case *paid:
+		p.each(e.Expression)
 	case *hclsyntax.RelativeTraversalExpr:
 		p.each(e.Source)
 		p.steps(e.Traversal)
@@ -366,7 +375,7 @@ func alwaysText(e hclsyntax.Expression) bool {
 }
 
 func isTemplate(e hclsyntax.Expression) bool {
-	_, ok := e.(*hclsyntax.TemplateExpr)
+	_, ok := asWritten(e).(*hclsyntax.TemplateExpr)
 	return ok
 }
 

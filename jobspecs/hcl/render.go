@@ -10,6 +10,7 @@ import (
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/stsd/stsd/jobspecs"
 )
@@ -46,10 +47,15 @@ type renderer struct {
 	doc    document            // of the template
 	claims map[string]document // of the set's claims
 	parsed map[string]hclsyntax.Expression
+	funcs  map[string]map[string]function.Function // by the path of the document
+	meter  *meter
 }
 
 func newRenderer(set *jobspecs.Set, t jobspecs.Template, env Env) (*renderer, error) {
-	r := &renderer{claims: map[string]document{}, parsed: map[string]hclsyntax.Expression{}}
+	r := &renderer{
+		claims: map[string]document{}, parsed: map[string]hclsyntax.Expression{},
+		funcs: map[string]map[string]function.Function{}, meter: newMeter(memberWork),
+	}
 	var err error
 	if r.doc, err = decodeDocument(t); err != nil {
 		return nil, err
@@ -74,6 +80,7 @@ func (e *attributeError) Unwrap() error { return e.err }
 
 func (r *renderer) pod(ordinal int) (jobspecs.PodSpec, error) {
 	v := r.view.of(ordinal)
+	r.meter.left = memberWork
 	pod, err := resolve[podDoc](r, v, r.doc, setSchema, "")
 	if err != nil {
 		return jobspecs.PodSpec{}, err
@@ -82,13 +89,14 @@ func (r *renderer) pod(ordinal int) (jobspecs.PodSpec, error) {
 	if spec.Volumes, err = r.volumes(v); err != nil {
 		return jobspecs.PodSpec{}, err
 	}
-	for _, name := range sortedKeys(pod.Container) {
-		c, err := v.container(name, pod.Container[name])
+	for _, p := range partsOf(r.doc) {
+		c, err := v.container(p, pod)
 		if err != nil {
 			return jobspecs.PodSpec{}, err
 		}
 		spec.Containers = append(spec.Containers, c)
 	}
+	spec.Scratch = v.scratch(pod, spec.Containers)
 	return spec, nil
 }
 
@@ -100,6 +108,11 @@ type (
 		ExtraHosts       map[string]string `json:"extra_hosts"`
 		Sysctls          map[string]string
 		TerminationGrace *span `json:"termination_grace"`
+		ShareProcesses   bool  `json:"share_processes"`
+		Scratch          map[string]scratchDoc
+		Bind             map[string]bindDoc
+		Init             map[string]containerDoc
+		Sidecar          map[string]containerDoc
 		Container        map[string]containerDoc
 	}
 	containerDoc struct {
@@ -115,12 +128,31 @@ type (
 		Mount      map[string][]mountDoc
 		File       map[string]fileDoc
 		Probe      map[string]probeDoc
-		Restart    struct{ First, Initial, Max, Reset *span }
-		Resources  struct {
-			CPU    float64
-			Memory bytes64
+		Lifecycle  struct {
+			PostStart *handlerDoc `json:"post_start"`
+			PreStop   *handlerDoc `json:"pre_stop"`
 		}
-		Log *struct {
+		Restart   struct{ First, Initial, Max, Reset *span }
+		Ulimits   map[string]string
+		Resources struct {
+			CPU               float64
+			Memory            bytes64
+			MemoryReservation bytes64 `json:"memory_reservation"`
+			PIDs              int64
+			ShmSize           bytes64 `json:"shm_size"`
+			GPUs              string
+		}
+		Security struct {
+			Privileged      bool
+			ReadOnlyRoot    bool     `json:"read_only_root"`
+			NoNewPrivileges bool     `json:"no_new_privileges"`
+			RunAsNonRoot    bool     `json:"run_as_non_root"`
+			FSGroup         *int     `json:"fs_group"`
+			CapAdd          []string `json:"cap_add"`
+			CapDrop         []string `json:"cap_drop"`
+		}
+		RegistryAuth *jobspecs.RegistryAuth `json:"registry_auth"`
+		Log          *struct {
 			Driver  string
 			Options map[string]string
 		}
@@ -132,17 +164,40 @@ type (
 	}
 	mountDoc struct {
 		Path     string
+		SubPath  string `json:"sub_path"`
+		ReadOnly bool   `json:"read_only"`
+	}
+	scratchDoc struct {
+		Medium string
+		Size   bytes64
+	}
+	bindDoc struct {
+		Source   string
 		ReadOnly bool `json:"read_only"`
 	}
-	fileDoc  struct{ Content, Mode, Owner string }
+	httpDoc struct {
+		Port         any
+		Path, Scheme string
+		Headers      map[string]string
+	}
+	handlerDoc struct {
+		Exec  *struct{ Command []string }
+		HTTP  *httpDoc
+		Sleep *struct{ Duration *span }
+	}
+	fileDoc struct {
+		Content, Mode, Owner string
+		Sensitive            bool
+	}
 	probeDoc struct {
 		Exec *struct{ Command []string }
-		HTTP *struct {
-			Port         any
-			Path, Scheme string
-			Headers      map[string]string
+		HTTP *httpDoc
+		TCP  *struct{ Port any }
+		GRPC *struct {
+			Port    any
+			Service string
 		}
-		TCP              *struct{ Port any }
+		Log              *struct{ Pattern string }
 		InitialDelay     *span `json:"initial_delay"`
 		Period           *span
 		Timeout          *span
@@ -186,7 +241,7 @@ func (n *bytes64) UnmarshalText(b []byte) error {
 // resolve gives every expression of a document its value and reads it as T.
 func resolve[T any](r *renderer, v view, doc document, s *block, path string) (T, error) {
 	var out T
-	values, err := (&resolver{view: v, doc: doc, parsed: r.parsed}).body(doc, s, path)
+	values, err := (&resolver{renderer: r, view: v, doc: doc, path: path}).body(doc, s, path)
 	if err != nil {
 		return out, err
 	}
@@ -198,11 +253,12 @@ func resolve[T any](r *renderer, v view, doc document, s *block, path string) (T
 
 // A resolver evaluates the expressions of one document for one member.
 type resolver struct {
+	*renderer
 	view
 	doc    document
-	parsed map[string]hclsyntax.Expression // by text, shared by all members
-	ctx    *hcl2.EvalContext               // made when the first expression is met
-	others bool                            // ctx has the other members
+	path   string            // of the document
+	ctx    *hcl2.EvalContext // made when the first expression is met
+	others bool              // ctx has the other members
 }
 
 func (r *resolver) body(d document, s *block, path string) (document, error) {
@@ -275,6 +331,13 @@ func (r *resolver) labelled(v any, b *block, path string) (any, error) {
 
 // value is an attribute's value; nil when its expression gives null.
 func (r *resolver) value(v any, k *kind, path string) (any, error) {
+	if inner, ok := revealed(v); ok {
+		out, err := r.value(inner, k, path)
+		if err != nil { // it may quote the value
+			err = fmt.Errorf("the sensitive value is not %s", k.word)
+		}
+		return out, err
+	}
 	if text, ok := expression(v); ok {
 		return r.evaluate(text, k)
 	}
@@ -330,7 +393,7 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v, ds := e.Value(ctx)
+	v, ds := r.meter.value(e, ctx)
 	if ds.HasErrors() {
 		return nil, fmt.Errorf("%s: %s", text, reason(ds))
 	}
@@ -351,6 +414,7 @@ func (r *resolver) parse(text string) (hclsyntax.Expression, error) {
 	if ds.HasErrors() {
 		return nil, fmt.Errorf("%s: %s", text, reason(ds))
 	}
+	instrument(e, r.meter)
 	r.parsed[text] = e
 	return e, nil
 }
@@ -368,14 +432,20 @@ func (r *resolver) context(others bool) (*hcl2.EvalContext, error) {
 	if r.ctx == nil {
 		vars := map[string]cty.Value{}
 		for name, encoded := range part(r.doc, "var") {
-			v, err := decodeValue(encoded)
+			v, err := decodeValue(opened(encoded))
 			if err != nil {
-				return nil, fmt.Errorf("var.%s: %w", name, err)
+				return nil, fmt.Errorf("var.%s: it cannot be read", name)
 			}
 			vars[name] = v
 		}
-		r.ctx = &hcl2.EvalContext{Variables: r.variables(others), Functions: functions(storedFiles(part(r.doc, "read")), nil)}
+		secrets := map[string]cty.Value{}
+		for name, encoded := range part(r.doc, "secret") {
+			text, _ := opened(encoded).(string)
+			secrets[name] = cty.StringVal(text)
+		}
+		r.ctx = &hcl2.EvalContext{Variables: r.variables(others), Functions: r.functions()}
 		r.ctx.Variables["var"] = cty.ObjectVal(vars)
+		r.ctx.Variables["secret"] = cty.ObjectVal(secrets)
 		r.others = others
 	}
 	if others && !r.others {
@@ -385,11 +455,19 @@ func (r *resolver) context(others bool) (*hcl2.EvalContext, error) {
 	return r.ctx, nil
 }
 
+// functions are those of the document, shared by all members.
+func (r *resolver) functions() map[string]function.Function {
+	if r.funcs[r.path] == nil {
+		r.funcs[r.path] = functions(storedFiles(part(r.doc, "read")), nil, r.meter)
+	}
+	return r.funcs[r.path]
+}
+
 // storedFiles are the files that a document carries.
 type storedFiles document
 
 func (f storedFiles) file(path string) (string, error) {
-	text, ok := f[path].(string)
+	text, ok := opened(f[path]).(string)
 	if !ok {
 		return "", fmt.Errorf("there is no file %q", path)
 	}
@@ -397,7 +475,7 @@ func (f storedFiles) file(path string) (string, error) {
 }
 
 func (f storedFiles) exists(path string) (bool, error) {
-	_, ok := f[path].(string)
+	_, ok := opened(f[path]).(string)
 	return ok, nil
 }
 
@@ -418,6 +496,7 @@ func (v view) podSpec(pod podDoc) jobspecs.PodSpec {
 		ExtraHosts:       pod.ExtraHosts,
 		Sysctls:          pod.Sysctls,
 		TerminationGrace: pod.TerminationGrace.or(30 * time.Second),
+		ShareProcesses:   pod.ShareProcesses,
 	}
 }
 
@@ -443,45 +522,6 @@ func (r *renderer) volumes(v view) ([]jobspecs.VolumeSpec, error) {
 	return out, nil
 }
 
-func (v view) container(name string, c containerDoc) (jobspecs.Container, error) {
-	out := jobspecs.Container{
-		Kind:       jobspecs.KindMain,
-		Name:       name,
-		Image:      c.Image,
-		ImageID:    v.env.ImageIDs[c.Image],
-		Pull:       or(c.Pull, jobspecs.PullMissing),
-		Command:    c.Command,
-		Args:       c.Args,
-		Env:        c.Env,
-		User:       c.User,
-		WorkingDir: c.WorkingDir,
-		StopSignal: c.StopSignal,
-		Ports:      ports(c.Port),
-		Mounts:     v.mounts(c.Mount),
-		Files:      files(c.File),
-		Restart: jobspecs.Restart{
-			First:   c.Restart.First.or(0),
-			Initial: c.Restart.Initial.or(time.Second),
-			Max:     c.Restart.Max.or(time.Minute),
-			Reset:   c.Restart.Reset.or(5 * time.Minute),
-		},
-		CPU:    c.Resources.CPU,
-		Memory: int64(c.Resources.Memory),
-	}
-	if c.Log != nil {
-		out.Log = &jobspecs.Log{Driver: c.Log.Driver, Options: c.Log.Options}
-	}
-	into := map[string]**jobspecs.Probe{"startup": &out.Startup, "readiness": &out.Readiness, "liveness": &out.Liveness}
-	for _, kind := range sortedKeys(c.Probe) {
-		p, err := probe(c.Probe[kind], c.Port)
-		if err != nil {
-			return out, &attributeError{fmt.Sprintf("container.%s.probe.%s.%s.port", name, kind, checkOf(p)), err}
-		}
-		*into[kind] = p
-	}
-	return out, nil
-}
-
 func or(s, other string) string {
 	if s == "" {
 		return other
@@ -502,68 +542,12 @@ func ports(written map[string]portDoc) []jobspecs.Port {
 	return out
 }
 
-func (v view) mounts(written map[string][]mountDoc) []jobspecs.Mount {
-	var out []jobspecs.Mount
-	for _, claim := range sortedKeys(written) {
-		volume := jobspecs.VolumeName(v.set.Namespace, claim, v.set.Name, v.env.Ordinal)
-		for _, m := range written[claim] {
-			out = append(out, jobspecs.Mount{Kind: jobspecs.MountVolume, Claim: claim, Volume: volume, Path: m.Path, ReadOnly: m.ReadOnly})
-		}
-	}
-	return out
-}
-
 func files(written map[string]fileDoc) []jobspecs.File {
 	var out []jobspecs.File
 	for _, path := range sortedKeys(written) {
 		f := written[path]
 		mode, _ := strconv.ParseUint(or(f.Mode, "0644"), 8, 32)
-		out = append(out, jobspecs.File{Path: path, Content: []byte(f.Content), Mode: uint32(mode), Owner: f.Owner})
+		out = append(out, jobspecs.File{Path: path, Content: []byte(f.Content), Mode: uint32(mode), Owner: f.Owner, Sensitive: f.Sensitive})
 	}
 	return out
-}
-
-func probe(p probeDoc, ports map[string]portDoc) (*jobspecs.Probe, error) {
-	out := &jobspecs.Probe{
-		InitialDelay:     p.InitialDelay.or(0),
-		Period:           p.Period.or(10 * time.Second),
-		Timeout:          p.Timeout.or(5 * time.Second),
-		SuccessThreshold: max(p.SuccessThreshold, 1),
-		FailureThreshold: p.FailureThreshold,
-	}
-	if out.FailureThreshold == 0 {
-		out.FailureThreshold = 3
-	}
-	var err error
-	switch {
-	case p.Exec != nil:
-		out.Exec = p.Exec.Command
-	case p.HTTP != nil:
-		out.HTTP = &jobspecs.HTTPCheck{Path: or(p.HTTP.Path, "/"), Scheme: or(p.HTTP.Scheme, "http"), Headers: p.HTTP.Headers}
-		out.HTTP.Port, err = portNumber(p.HTTP.Port, ports)
-	case p.TCP != nil:
-		out.TCP = &jobspecs.TCPCheck{}
-		out.TCP.Port, err = portNumber(p.TCP.Port, ports)
-	}
-	return out, err
-}
-
-func checkOf(p *jobspecs.Probe) string {
-	if p.HTTP != nil {
-		return "http"
-	}
-	return "tcp"
-}
-
-// portNumber resolves a probe's port, a number or the name of a port block.
-func portNumber(ref any, ports map[string]portDoc) (int, error) {
-	if n, ok := ref.(float64); ok {
-		return int(n), nil
-	}
-	name, _ := ref.(string)
-	p, ok := ports[name]
-	if !ok {
-		return 0, fmt.Errorf("there is no port %q in this container%s", name, didYouMean(name, sortedKeys(ports)))
-	}
-	return p.Container, nil
 }

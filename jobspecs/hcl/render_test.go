@@ -37,10 +37,10 @@ func TestRenderGivesAMemberOfTheRedisExample(t *testing.T) {
 		TerminationGrace: 30 * time.Second,
 		Volumes:          []jobspecs.VolumeSpec{{Claim: "data", Name: "data-redis-2", Driver: "local", Size: 1 << 30}},
 		Containers: []jobspecs.Container{{
-			Name: "redis", Image: "redis:7", ImageID: "sha256:7", Pull: "missing",
+			Kind: "container", Name: "redis", Image: "redis:7", ImageID: "sha256:7", Pull: "missing",
 			Args:   []string{"redis-server", "/etc/redis.conf"},
 			Ports:  []jobspecs.Port{{Name: "client", Container: 6379, Protocol: "tcp"}},
-			Mounts: []jobspecs.Mount{{Claim: "data", Volume: "data-redis-2", Path: "/data"}},
+			Mounts: []jobspecs.Mount{{Kind: "volume", Claim: "data", Volume: "data-redis-2", Path: "/data"}},
 			Files: []jobspecs.File{{Path: "/etc/redis.conf", Mode: 0o644, Content: []byte("dir /data\nappendonly yes\nbind 0.0.0.0\nprotected-mode no\n" +
 				"replica-announce-ip redis-2.redis.default.svc.cluster.local\nreplicaof redis-0.redis.default.svc.cluster.local 6379\n")}},
 			Readiness: &jobspecs.Probe{Exec: []string{"sh", "-c", "redis-cli ping | grep -q PONG && redis-cli info replication | grep -Eq 'role:master|master_link_status:up'"}, Period: 2 * time.Second, Timeout: 5 * time.Second, SuccessThreshold: 1, FailureThreshold: 3},
@@ -183,16 +183,16 @@ func TestRenderGivesEverythingThatWasWritten(t *testing.T) {
 			{Claim: "log", Name: "shop.log-web-6", Driver: "local"},
 		},
 		Containers: []jobspecs.Container{{
-			Name: "web", Image: "x", Pull: "never", Command: []string{"/bin/x"}, Args: []string{}, Env: map[string]string{"A": "web-6", "B": "b"},
+			Kind: "container", Name: "web", Image: "x", Pull: "never", Command: []string{"/bin/x"}, Args: []string{}, Env: map[string]string{"A": "web-6", "B": "b"},
 			User: "1:2", WorkingDir: "/w", StopSignal: "SIGINT",
 			Ports: []jobspecs.Port{
 				{Name: "dns", Container: 53, Protocol: "udp", Host: 53, HostIP: "0.0.0.0"},
 				{Name: "http", Container: 80, Protocol: "tcp", Host: 8001, HostIP: "127.0.0.1"},
 			},
 			Mounts: []jobspecs.Mount{
-				{Claim: "data", Volume: "shop.data-web-6", Path: "/a"},
-				{Claim: "data", Volume: "shop.data-web-6", Path: "/b"},
-				{Claim: "log", Volume: "shop.log-web-6", Path: "/log", ReadOnly: true},
+				{Kind: "volume", Claim: "data", Volume: "shop.data-web-6", Path: "/a"},
+				{Kind: "volume", Claim: "data", Volume: "shop.data-web-6", Path: "/b"},
+				{Kind: "volume", Claim: "log", Volume: "shop.log-web-6", Path: "/log", ReadOnly: true},
 			},
 			Files: []jobspecs.File{{Path: "/f", Content: []byte("web-6.front.shop.svc.example"), Mode: 0o600, Owner: "1:2"}},
 			Startup: &jobspecs.Probe{
@@ -265,8 +265,8 @@ func TestRenderNeedsNoneOfTheOthersToRemoveTheLastMember(t *testing.T) {
 }
 
 func TestAnOldTemplateKeepsItsServiceAndClaims(t *testing.T) {
-	old := good(t, "statefulset \"web\" {\nservice = \"old\"\nvolume \"a\" {\n}\ncontainer \"c\" {\nimage = \"x\"\nuser = set.service\nmount \"a\" {\npath = \"/\"\n}\n}\n}").Specs[0]
-	now := good(t, "statefulset \"web\" {\nvolume \"b\" {\ndriver = \"nfs\"\n}\ncontainer \"c\" {\nimage = \"x\"\nmount \"b\" {\npath = \"/\"\n}\n}\n}").Specs[0]
+	old := good(t, "statefulset \"web\" {\nservice = \"old\"\nvolume \"a\" {\n}\ncontainer \"c\" {\nimage = \"x\"\nuser = set.service\nmount \"a\" {\npath = \"/a\"\n}\n}\n}").Specs[0]
+	now := good(t, "statefulset \"web\" {\nvolume \"b\" {\ndriver = \"nfs\"\n}\ncontainer \"c\" {\nimage = \"x\"\nmount \"b\" {\npath = \"/b\"\n}\n}\n}").Specs[0]
 	got, err := Render(&now.Set, old.Template, envOf(0))
 	if err != nil {
 		t.Fatal(err)

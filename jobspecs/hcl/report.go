@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/stsd/stsd/jobspecs"
 )
@@ -29,7 +30,48 @@ func HasErrors(ds []jobspecs.Diagnostic) bool {
 // A report collects what is found in the sources of one scope.
 type report struct {
 	texts map[string][][]byte // lines, by file
+	meter *meter              // of what is evaluated in the files
 	found []jobspecs.Diagnostic
+
+	secretLines map[string]map[int]bool // lines that are not shown, by file
+	unsaid      []string                // texts that are not shown
+}
+
+// hideLines keeps the lines of a range out of what is found, before and after.
+func (r *report) hideLines(at hcl2.Range) {
+	if r.secretLines == nil {
+		r.secretLines = map[string]map[int]bool{}
+	}
+	if r.secretLines[at.Filename] == nil {
+		r.secretLines[at.Filename] = map[int]bool{}
+	}
+	for n := at.Start.Line; n <= at.End.Line; n++ {
+		r.secretLines[at.Filename][n] = true
+	}
+}
+
+// keepUnsaid keeps the texts of a value out of what is found.
+func (r *report) keepUnsaid(v cty.Value) {
+	_ = cty.Walk(v, func(_ cty.Path, e cty.Value) (bool, error) {
+		e, _ = e.Unmark()
+		if e.IsKnown() && !e.IsNull() && e.Type() == cty.String && len(e.AsString()) >= minScrubbed {
+			r.unsaid = append(r.unsaid, e.AsString())
+		}
+		return true, nil
+	})
+}
+
+// hush takes what is sensitive out of what was found.
+func (r *report) hush() {
+	for i := range r.found {
+		d := &r.found[i]
+		if r.secretLines[d.File][d.Line] {
+			d.Snippet = ""
+		}
+		for _, text := range []*string{&d.Summary, &d.Detail, &d.Snippet} {
+			*text = Scrub(*text, r.unsaid)
+		}
+	}
 }
 
 func (r *report) error(at hcl2.Range, summary, detail string) {
@@ -85,6 +127,9 @@ func printable(r rune) rune {
 // add findings of the HCL library, in our words where those are better.
 func (r *report) hcl(ds hcl2.Diagnostics) {
 	for _, d := range ds {
+		if _, repeated := d.Extra.(alreadySaid); repeated {
+			continue
+		}
 		at := hcl2.Range{}
 		if d.Subject != nil {
 			at = *d.Subject
@@ -123,6 +168,7 @@ func lowerFirst(s string) string {
 // done gives what was found in the order of the source, cut where it gets long:
 // errors before warnings are never cut for their sake.
 func (r *report) done() []jobspecs.Diagnostic {
+	r.hush()
 	slices.SortStableFunc(r.found, func(a, b jobspecs.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

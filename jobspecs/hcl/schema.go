@@ -19,6 +19,9 @@ type block struct {
 	doc    string
 	attrs  []attr
 	blocks []*block
+	like   *block            // takes what this one takes, but for what never says
+	never  map[string]string // names it refuses, with the reason
+	one    bool              // exactly one of its blocks must stand
 	// normalLabel is the form of the label in a template; nil: as it is.
 	normalLabel func(string) (string, error)
 }
@@ -79,7 +82,7 @@ var fileSchema = &block{
 			{name: "type", doc: "a type as in Terraform: `string`, `number`, `bool`, `list(string)`, `map(number)`, `object({…})`", def: "any; a value from outside is a string"},
 			{name: "default", doc: "its value when none is given; may call functions, `env()` too, but use no variable"},
 			{name: "description", doc: "for people"},
-			{name: "sensitive", doc: "`true` is not supported yet", def: "`false`"},
+			{name: "sensitive", doc: "`true`: shown as (sensitive) everywhere, and stored sealed", def: "`false`"},
 		}, blocks: []*block{
 			{name: "validation", doc: "a rule for the value; several may stand", attrs: []attr{
 				{name: "condition", required: true, doc: "an expression over `var.*` that must be true"},
@@ -88,7 +91,7 @@ var fileSchema = &block{
 		}},
 		{name: "locals", doc: "names for expressions, `local.NAME`; several blocks may stand"},
 		setSchema,
-		laterBlock("secret"),
+		secretSchema,
 	},
 }
 
@@ -97,7 +100,7 @@ var setSchema = &block{
 	doc: "one set; several may stand in a file",
 	attrs: append([]attr{
 		{name: "namespace", kind: label, def: "`default`", doc: "names are unique within it; it has its own network and DNS domain"},
-		{name: "replicas", kind: number(0, 10000), def: "the stored count; 1 for a new set", doc: "how many members"},
+		{name: "replicas", kind: number(0, jobspecs.MaxReplicas), def: "the stored count; 1 for a new set", doc: "how many members"},
 		{name: "start_ordinal", kind: number(0, math.MaxInt32), def: "0", doc: "the first member's number"},
 		{name: "service", kind: label, def: "the set's name", doc: "the DNS name over the members: `redis-0.SERVICE.default.svc.cluster.local`"},
 		{name: "pod_management", kind: oneOf(jobspecs.Ordered, jobspecs.Parallel), def: "`ordered`", doc: "`ordered`: member by member; `parallel`: creation, scaling and deletion at once"},
@@ -107,12 +110,12 @@ var setSchema = &block{
 		{name: "labels", kind: labels, member: true, empty: true, doc: "put on every member's containers"},
 		{name: "extra_hosts", kind: hosts, member: true, empty: true, doc: "host name → address, added to the members' hosts file"},
 		{name: "sysctls", kind: sysctls, member: true, empty: true, doc: "`net.*` of the member"},
-	}, laterAttrs("reserve", "start_after", "networks", "share_processes")...),
+		{name: "share_processes", kind: boolean, def: "`false`", doc: "one process namespace for all containers of a member"},
+	}, laterAttrs("reserve", "start_after", "networks")...),
 	blocks: []*block{
 		{name: "locals", doc: "names for expressions that may use `self` and `set`"},
-		updateSchema, dnsSchema, volumeSchema, containerSchema,
-		laterBlock("guard"), laterBlock("host_access"), laterBlock("scratch"), laterBlock("bind"),
-		laterBlock("init"), laterBlock("sidecar"), laterBlock("hook"),
+		updateSchema, dnsSchema, volumeSchema, scratchSchema, bindSchema, containerSchema, initSchema, sidecarSchema,
+		laterBlock("guard"), laterBlock("host_access"), laterBlock("hook"),
 	},
 }
 
@@ -148,25 +151,68 @@ var volumeSchema = &block{
 	},
 }
 
-var containerSchema = &block{
-	name: "container", label: "NAME", check: checkLabel,
-	doc: "what runs; exactly one for now",
+var scratchSchema = &block{
+	name: "scratch", label: "NAME", check: checkLabel,
+	doc: "a folder that lives as long as the member: over restarts of its containers, not over its own end",
 	attrs: []attr{
-		{name: "image", kind: image, required: true, member: true, doc: "a name such as `redis:7`"},
-		{name: "pull", kind: oneOf(jobspecs.PullMissing, jobspecs.PullAlways, jobspecs.PullNever), def: "`missing`", doc: "when the image is pulled"},
-		{name: "command", kind: argv, member: true, def: "the image's", doc: "replaces the image's entrypoint"},
-		{name: "args", kind: argv, member: true, def: "the image's", doc: "replaces the image's command"},
-		{name: "env", kind: env, member: true, empty: true, doc: "environment variables; null leaves one out"},
-		{name: "user", kind: text, member: true, def: "the image's", doc: "`uid`, `uid:gid` or names of the image"},
-		{name: "working_dir", kind: absolute, member: true, def: "the image's"},
-		{name: "stop_signal", kind: signal, member: true, def: "the image's, else SIGTERM"},
-		{name: "ulimits", later: true},
-	},
-	blocks: []*block{
-		portSchema, mountSchema, fileSchemaBlock, probeSchema, restartSchema, resourcesSchema, logSchema,
-		laterBlock("registry_auth"), laterBlock("lifecycle"), laterBlock("security"),
+		{name: "medium", kind: oneOf(jobspecs.MediumDisk, jobspecs.MediumMemory), def: "`disk`", doc: "memory: its content counts as memory of the containers"},
+		{name: "size", kind: size, member: true, def: "none", doc: "the most it holds; on disk only where the driver has quotas"},
 	},
 }
+
+var bindSchema = &block{
+	name: "bind", label: "NAME", check: checkLabel,
+	doc: "a path of the host",
+	attrs: []attr{
+		{name: "source", kind: absolute, required: true, member: true},
+		{name: "read_only", kind: boolean, member: true, def: "`false`"},
+	},
+}
+
+var containerAttrs = []attr{
+	{name: "image", kind: image, required: true, member: true, doc: "a name such as `redis:7`"},
+	{name: "pull", kind: oneOf(jobspecs.PullMissing, jobspecs.PullAlways, jobspecs.PullNever), def: "`missing`", doc: "when the image is pulled"},
+	{name: "command", kind: argv, member: true, def: "the image's", doc: "replaces the image's entrypoint"},
+	{name: "args", kind: argv, member: true, def: "the image's", doc: "replaces the image's command"},
+	{name: "env", kind: env, member: true, empty: true, doc: "environment variables; null leaves one out"},
+	{name: "user", kind: word, member: true, def: "the image's", doc: "`uid`, `uid:gid` or names of the image"},
+	{name: "working_dir", kind: absolute, member: true, def: "the image's"},
+	{name: "stop_signal", kind: signal, member: true, def: "the image's, else SIGTERM"},
+	{name: "ulimits", kind: ulimits, member: true, empty: true, def: "the engine's", doc: "`nofile = 65536`, `\"1024:65536\"` for soft and hard, `\"unlimited\"`"},
+}
+
+var containerBlocks = []*block{
+	portSchema, mountSchema, fileSchemaBlock, probeSchema, lifecycleSchema, restartSchema, resourcesSchema, securitySchema, logSchema, authSchema,
+}
+
+var containerSchema = &block{
+	name: jobspecs.KindMain, label: "NAME", check: checkContainer,
+	doc:   "what runs; one at least. Several share the network, and their names differ from each other's and from those of init and sidecar blocks",
+	attrs: containerAttrs, blocks: containerBlocks,
+}
+
+var sidecarSchema = &block{
+	name: jobspecs.KindSidecar, label: "NAME", check: checkContainer, like: containerSchema,
+	doc:   "begins before the containers, at its place among the init blocks, and ends after them",
+	attrs: containerAttrs, blocks: containerBlocks,
+}
+
+var initSchema = &block{
+	name: jobspecs.KindInit, label: "NAME", check: checkContainer, like: containerSchema,
+	doc:    "runs to its end, at its place among the init and sidecar blocks, before the containers begin",
+	attrs:  containerAttrs,
+	blocks: slices.DeleteFunc(slices.Clone(containerBlocks), func(b *block) bool { return neverInInit[b.name] != "" }),
+	never:  neverInInit,
+}
+
+var neverInInit = map[string]string{
+	"port":      "Nothing reaches an init container: the member's ports belong in a container or sidecar block.",
+	"probe":     "An init container is not probed: it has done its work when it ends with 0.",
+	"lifecycle": "An init container has no hooks: it runs to its end.",
+}
+
+// containerKinds are the blocks that make a container.
+var containerKinds = []string{jobspecs.KindInit, jobspecs.KindSidecar, jobspecs.KindMain}
 
 var portSchema = &block{
 	name: "port", label: "NAME", check: checkPortName, doc: "a port of the container",
@@ -179,10 +225,10 @@ var portSchema = &block{
 }
 
 var mountSchema = &block{
-	name: "mount", label: "CLAIM", list: true, doc: "puts a claim's volume at a path; a claim may be mounted several times",
+	name: "mount", label: "NAME", list: true, doc: "puts the volume, scratch or bind block of this name at a path; one may be mounted several times",
 	attrs: []attr{
-		{name: "path", kind: absolute, required: true, member: true},
-		{name: "sub_path", later: true},
+		{name: "path", kind: mountPoint, required: true, member: true},
+		{name: "sub_path", kind: subPath, member: true, def: "the whole", doc: "a folder inside of it, made where missing; not of a bind"},
 		{name: "read_only", kind: boolean, member: true, def: "`false`"},
 	},
 }
@@ -194,37 +240,61 @@ var fileSchemaBlock = &block{
 		{name: "content", kind: text, required: true, member: true},
 		{name: "mode", kind: mode, member: true, def: "`\"0644\"`"},
 		{name: "owner", kind: owner, member: true, def: "the container's user, else root", doc: "`uid:gid`"},
-		{name: "sensitive", later: true},
+		{name: "sensitive", kind: boolean, def: "`false`", doc: "kept in memory only and mounted read-only; a content that holds something sensitive makes it so by itself"},
 	},
 }
 
-var probeKinds = []string{"startup", "readiness", "liveness"}
+var probeKinds = []string{"startup", "readiness", "liveness", "role"}
 
 var probeSchema = &block{
-	name: "probe", label: "startup|readiness|liveness", check: checkProbe,
-	doc: "a check of the container, made by the daemon; exactly one of exec, http, tcp",
+	name: "probe", label: strings.Join(probeKinds, "|"), check: checkProbe, one: true,
+	doc: "a check of the container, made by the daemon; exactly one of exec, http, tcp, grpc, log. A role probe takes exec alone: what it prints is the member's role",
 	attrs: []attr{
 		{name: "initial_delay", kind: duration, member: true, def: "0s", doc: "after the container's start"},
-		{name: "period", kind: positive, member: true, def: "10s"},
-		{name: "timeout", kind: positive, member: true, def: "5s"},
-		{name: "success_threshold", kind: number(1, 1000000), member: true, def: "1", doc: "successes in a row that make it ready"},
-		{name: "failure_threshold", kind: number(1, 1000000), member: true, def: "3", doc: "failures in a row that count"},
+		{name: "period", kind: unhurried, member: true, def: "10s"},
+		{name: "timeout", kind: unhurried, member: true, def: "5s"},
+		{name: "success_threshold", kind: number(1, 1000000), member: true, def: "1", doc: "successes in a row that make it ready; of readiness only"},
+		{name: "failure_threshold", kind: number(1, 1000000), member: true, def: "3", doc: "failures in a row that count; not of role"},
 	},
 	blocks: []*block{
-		{name: "exec", doc: "a command inside the container; exit code 0 succeeds", attrs: []attr{
-			{name: "command", kind: argv, required: true, member: true},
-		}},
-		{name: "http", doc: "a GET; 200 to 399 succeeds", attrs: []attr{
-			{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
-			{name: "path", kind: text, member: true, def: "`/`"},
-			{name: "scheme", kind: oneOf("http", "https"), def: "`http`", doc: "certificates are not verified"},
-			{name: "headers", kind: stringMap, member: true, empty: true},
-		}},
+		execSchema, httpSchema,
 		{name: "tcp", doc: "a connection that is accepted", attrs: []attr{
 			{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
 		}},
-		laterBlock("grpc"), laterBlock("log"),
+		{name: "grpc", doc: "the gRPC health protocol; SERVING succeeds", attrs: []attr{
+			{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
+			{name: "service", kind: text, member: true, def: "the server as a whole"},
+		}},
+		{name: "log", doc: "a line of the container's output since its start; for startup and readiness", attrs: []attr{
+			{name: "pattern", kind: pattern, required: true, member: true, doc: "a regular expression (RE2) that some part of the line matches"},
+		}},
 	},
+}
+
+var execSchema = &block{name: "exec", doc: "a command inside the container; exit code 0 succeeds", attrs: []attr{
+	{name: "command", kind: commandLine, required: true, member: true},
+}}
+
+var httpSchema = &block{name: "http", doc: "a GET; 200 to 399 succeeds", attrs: []attr{
+	{name: "port", kind: portRef, required: true, member: true, doc: "a number or the name of a port block"},
+	{name: "path", kind: text, member: true, def: "`/`"},
+	{name: "scheme", kind: oneOf("http", "https"), def: "`http`", doc: "certificates are not verified"},
+	{name: "headers", kind: headers, member: true, empty: true},
+}}
+
+var lifecycleSchema = &block{
+	name: "lifecycle", doc: "what is done when the container has started and before it is stopped",
+	blocks: []*block{
+		{name: "post_start", one: true, doc: "after the start, beside the process; the container is restarted when it fails; exactly one of exec, http, sleep", blocks: handlerBlocks},
+		{name: "pre_stop", one: true, doc: "before the stop signal, within termination_grace; exactly one of exec, http, sleep", blocks: handlerBlocks},
+	},
+}
+
+var handlerBlocks = []*block{
+	execSchema, httpSchema,
+	{name: "sleep", doc: "waits", attrs: []attr{
+		{name: "duration", kind: positive, required: true, member: true},
+	}},
 }
 
 var restartSchema = &block{
@@ -239,10 +309,35 @@ var restartSchema = &block{
 
 var resourcesSchema = &block{
 	name: "resources", doc: "limits",
-	attrs: append([]attr{
+	attrs: []attr{
 		{name: "cpu", kind: cores, member: true, def: "no limit", doc: "cores"},
 		{name: "memory", kind: memory, member: true, def: "no limit"},
-	}, laterAttrs("memory_reservation", "pids", "shm_size", "gpus")...),
+		{name: "memory_reservation", kind: memory, member: true, def: "none", doc: "what is left to it when memory gets short; not more than memory"},
+		{name: "pids", kind: number(1, 4194304), member: true, def: "no limit", doc: "processes and threads"},
+		{name: "shm_size", kind: someSize, member: true, def: "the engine's", doc: "of /dev/shm"},
+		{name: "gpus", kind: gpus, member: true, def: "none", doc: "as `docker run --gpus`: `\"all\"`, a number, `\"device=0,1\"`"},
+	},
+}
+
+var securitySchema = &block{
+	name: "security", doc: "what the processes may do",
+	attrs: []attr{
+		{name: "privileged", kind: boolean, member: true, def: "`false`", doc: "everything, as root of the host"},
+		{name: "read_only_root", kind: boolean, member: true, def: "`false`", doc: "the image's files cannot be changed"},
+		{name: "no_new_privileges", kind: boolean, member: true, def: "`false`", doc: "setuid programs give none"},
+		{name: "run_as_non_root", kind: boolean, member: true, def: "`false`", doc: "refuse to start as root"},
+		{name: "fs_group", kind: number(0, math.MaxInt32), member: true, def: "none", doc: "a group of the processes that owns fresh volumes"},
+		{name: "cap_add", kind: capabilities, member: true, doc: "capabilities beyond Docker's default ones: `NET_ADMIN`, or `ALL`"},
+		{name: "cap_drop", kind: capabilities, member: true, doc: "capabilities taken away"},
+	},
+}
+
+var authSchema = &block{
+	name: "registry_auth", doc: "who asks the registry for the image; absent: the Docker configuration's credentials",
+	attrs: []attr{
+		{name: "username", kind: someText, required: true, member: true},
+		{name: "password", kind: someText, required: true, member: true},
+	},
 }
 
 var logSchema = &block{
@@ -265,17 +360,25 @@ func checkFilePath(s string) error {
 	if err == nil && (p == "/" || strings.HasSuffix(s, "/")) {
 		return fmt.Errorf("%q is the path of a folder, not of a file", s)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkOwnPath(p)
 }
 
 func checkProbe(s string) error {
-	if s == "role" {
-		return errLater
-	}
 	if !slices.Contains(probeKinds, s) {
 		return fmt.Errorf("%q is no kind of probe: want %s%s", s, quotedList(probeKinds), didYouMean(s, probeKinds))
 	}
 	return nil
+}
+
+// checkContainer refuses names that stsd gives to parts of a pod itself.
+func checkContainer(s string) error {
+	if s == jobspecs.PartPrevious || s == jobspecs.PartSandbox {
+		return fmt.Errorf("a container cannot be named %q: stsd names a part of each member so", s)
+	}
+	return checkLabel(s)
 }
 
 func checkIdentifier(s string) error {

@@ -29,6 +29,10 @@ type scope struct {
 	funcs  map[string]function.Function
 	set    bool      // of a statefulset block: self and set may be used in locals
 	values cty.Value // of var
+
+	secrets      map[string]*secret
+	secretValues map[string]cty.Value // of the namespace of a statefulset block
+
 	// replaced are the keys of Images that were met.
 	replaced map[string]bool
 }
@@ -40,7 +44,8 @@ type local struct {
 	at       hcl2.Range
 	scope    *scope
 	state    state
-	symbolic bool // depends on self or set
+	symbolic bool // depends on self, set or a secret
+	member   bool // depends on self or set
 	value    map[*sample]cty.Value
 }
 
@@ -137,6 +142,7 @@ func (s *scope) resolve(l *local, path []*local) {
 	if ok {
 		l.state = sound
 		l.symbolic = s.symbolic(l.expr)
+		l.member = s.memberly(l.expr)
 	}
 }
 
@@ -198,7 +204,9 @@ func (s *scope) checkReference(t hcl2.Traversal, member bool, path []*local) boo
 		return s.checkMember(t, name, member, selfFields)
 	case "set":
 		return s.checkMember(t, name, member, setFields)
-	case "sets", "secret":
+	case "secret":
+		return s.checkSecret(t, name)
+	case "sets":
 		s.error(t.SourceRange(), root+" is not supported yet", "")
 		return false
 	default:
@@ -225,14 +233,14 @@ func (s *scope) checkLocal(t hcl2.Traversal, l *local, member bool, path []*loca
 	if l.state == broken {
 		return false
 	}
-	if l.symbolic && !member {
+	if l.member && !member {
 		s.error(t.SourceRange(), fmt.Sprintf("local.%s depends on self or set, which have no value here", l.name), noMember)
 		return false
 	}
 	return true
 }
 
-const noMember = "self and set belong to one member: they may stand in a container, in a volume's size and options,\nin labels, extra_hosts and sysctls, and in the set's own locals block."
+const noMember = "self and set belong to one member: they may stand in a container, in a volume's size and options,\nin scratch and bind blocks, in labels, extra_hosts and sysctls, and in the set's own locals block."
 
 func (s *scope) checkMember(t hcl2.Traversal, name string, member bool, fields []string) bool {
 	if !member {
@@ -274,11 +282,12 @@ func (s *scope) unknownRoot(t hcl2.Traversal) {
 	s.error(t.SourceRange(), summary, detail)
 }
 
-// symbolic tells whether a checked expression depends on self or set.
+// symbolic tells whether a checked expression stays one: it depends on self or
+// set, or on a secret, which another namespace has another one of.
 func (s *scope) symbolic(e hclsyntax.Expression) bool {
 	return slices.ContainsFunc(hclsyntax.Variables(e), func(t hcl2.Traversal) bool {
 		switch t.RootName() {
-		case "self", "set":
+		case "self", "set", "secret":
 			return true
 		case "local":
 			l := s.locals[secondName(t)]
@@ -288,8 +297,31 @@ func (s *scope) symbolic(e hclsyntax.Expression) bool {
 	})
 }
 
-// eval evaluates a checked expression, for a sample where it is symbolic.
-func (s *scope) eval(e hclsyntax.Expression, m *sample) (v cty.Value, ds hcl2.Diagnostics) {
+// memberly tells whether a checked expression depends on self or set.
+func (s *scope) memberly(e hclsyntax.Expression) bool {
+	return slices.ContainsFunc(hclsyntax.Variables(e), func(t hcl2.Traversal) bool {
+		switch t.RootName() {
+		case "self", "set":
+			return true
+		case "local":
+			l := s.locals[secondName(t)]
+			return l != nil && l.member
+		}
+		return false
+	})
+}
+
+// eval evaluates a checked expression, for a sample where it is symbolic. What it
+// finds about sensitive values does not quote them.
+func (s *scope) eval(e hclsyntax.Expression, m *sample) (cty.Value, hcl2.Diagnostics) {
+	v, ds := s.evaluated(e, m)
+	if len(ds) > 0 && s.taints(e) {
+		ds = unsaid(ds)
+	}
+	return v, ds
+}
+
+func (s *scope) evaluated(e hclsyntax.Expression, m *sample) (v cty.Value, ds hcl2.Diagnostics) {
 	defer func() { // a library that panics must not take the daemon with it
 		if p := recover(); p != nil {
 			v, ds = cty.DynamicVal, hcl2.Diagnostics{{
@@ -309,7 +341,8 @@ func (s *scope) eval(e hclsyntax.Expression, m *sample) (v cty.Value, ds hcl2.Di
 		}
 	}
 	ctx.Variables["local"] = cty.ObjectVal(locals)
-	return e.Value(ctx)
+	ctx.Variables["secret"] = cty.ObjectVal(s.secretValues)
+	return s.meter.value(e, ctx)
 }
 
 // maxValue is about how many bytes a local may hold: a dozen lines that double
@@ -347,6 +380,7 @@ func weight(v cty.Value) int {
 	sum := 0
 	_ = cty.Walk(v, func(_ cty.Path, e cty.Value) (bool, error) {
 		sum += 16
+		e, _ = e.Unmark()
 		if e.IsKnown() && !e.IsNull() && e.Type() == cty.String {
 			sum += len(e.AsString())
 		}

@@ -24,27 +24,37 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 		switch {
 		case c.Type == "locals":
 			d.declare(c)
-		case c.Type == "volume" && len(c.Labels) > 0:
-			d.claims = append(d.claims, c.Labels[0])
+		case slices.Contains(mountableKinds, c.Type) && len(c.Labels) > 0:
+			d.declareMountable(c)
 		}
 	}
 	d.tryLocals([]*sample{nil})
 	d.samples = d.sampleMembers(b)
 	d.tryLocals(d.samples)
+	d.places[""] = b.DefRange()
 	doc := d.body(b.Body, b.DefRange(), setSchema, "")
+	if names := orderOf(b, doc); len(names) > 1 {
+		doc["order"] = names
+	}
 	spec := jobspecs.Spec{Set: setOf(b.Labels[0], doc), Line: b.DefRange().Start.Line, File: b.DefRange().Filename}
 	_, spec.Placed = doc["namespace"]
 	spec.Template = d.template(doc)
+	if len(spec.Template) > maxTemplate {
+		d.error(b.DefRange(), fmt.Sprintf("with everything put in, the set has %d bytes; %d (64 MiB) is the most", len(spec.Template), maxTemplate), "")
+	}
 	spec.Set.Claims = claims(b, doc)
 	d.containers(b)
 	d.names(b, &spec.Set)
-	d.mounted(b, spec.Template)
+	d.mounted(spec.Template)
 	spec.Images = Images(spec.Template)
 	if !d.unknown && !HasErrors(s.found[before:]) {
 		spec.Ports = d.checkMembers(&spec)
 	}
 	return spec
 }
+
+// maxTemplate is the largest template: it is kept with every revision.
+const maxTemplate = 64 << 20
 
 // setOf is what a set's document says beside its template, with defaults.
 func setOf(name string, doc document) jobspecs.Set {
@@ -133,7 +143,7 @@ func claims(b *hclsyntax.Block, doc document) []jobspecs.Claim {
 }
 
 // templateKeys are the parts of a statefulset block whose change makes a revision.
-var templateKeys = []string{"service", "termination_grace", "labels", "extra_hosts", "sysctls", "container"}
+var templateKeys = []string{"service", "termination_grace", "labels", "extra_hosts", "sysctls", "share_processes", "scratch", "bind", "init", "sidecar", "container", "order"}
 
 // template is the normal form of a set's document.
 func (d *decoder) template(doc document) jobspecs.Template {
@@ -146,20 +156,18 @@ func (d *decoder) template(doc document) jobspecs.Template {
 	if names := sortedKeys(part(doc, "volume")); len(names) > 0 {
 		t["volume"] = names
 	}
-	containers := part(t, "container")
-	for _, name := range sortedKeys(containers) {
-		c := part(containers, name)
+	for _, p := range partsOf(t) {
 		if d.read.Pull != "" {
-			c["pull"] = d.read.Pull
+			p.doc["pull"] = d.read.Pull
 		}
-		for _, key := range []string{"restart", "resources"} {
-			if isEmpty(c[key]) {
-				delete(c, key)
+		for _, key := range []string{"restart", "resources", "security", "lifecycle"} {
+			if isEmpty(p.doc[key]) {
+				delete(p.doc, key)
 			}
 		}
-		d.sortMounts(c, "container."+name)
+		d.sortMounts(p.doc, p.path())
 	}
-	d.refs.addTo(t, d.vars)
+	d.refs.addTo(t, d.scope)
 	return encode(t)
 }
 
@@ -167,8 +175,9 @@ func (d *decoder) template(doc document) jobspecs.Template {
 // the second and the last, new and settled. The attributes they depend on are
 // read here without a word, and again, aloud, with all others.
 func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
+	said := d.meter.said
 	quiet := *d.scope
-	quiet.report = &report{}
+	quiet.report = &report{meter: d.meter}
 	q := &decoder{scope: &quiet, places: map[string]hcl2.Range{}, refs: newReferences()}
 	doc := document{}
 	for _, name := range []string{"namespace", "replicas", "start_ordinal", "service"} {
@@ -176,7 +185,9 @@ func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
 			q.attribute(a, setSchema, "", doc)
 		}
 	}
+	d.meter.said = said // what was said in between was not heard
 	set := setOf(b.Labels[0], doc)
+	d.secretsOf(set.Namespace)
 	count := 3
 	if set.Replicas != nil {
 		count = max(*set.Replicas, 1)
@@ -218,19 +229,27 @@ func sampleEnv(ordinals []int, fresh bool) Env {
 	return env
 }
 
-// containers refuses what is not exactly one container.
+// containers refuses a set without a container, and two of one name.
 func (d *decoder) containers(b *hclsyntax.Block) {
-	first := ""
+	first, mains := map[string]*hclsyntax.Block{}, 0
 	for _, c := range b.Body.Blocks {
-		if c.Type != "container" || len(c.Labels) != 1 {
+		if !slices.Contains(containerKinds, c.Type) || len(c.Labels) != 1 {
 			continue
 		}
-		if first != "" && c.Labels[0] != first {
-			d.error(c.DefRange(), "a second container is not supported yet", "")
+		if c.Type == jobspecs.KindMain {
+			mains++
 		}
-		first = c.Labels[0]
+		other := first[c.Labels[0]]
+		if other == nil {
+			first[c.Labels[0]] = c
+			continue
+		}
+		if other.Type != c.Type { // two of one kind are two blocks of one name
+			at := other.DefRange()
+			d.error(c.DefRange(), fmt.Sprintf("there are two containers named %q", c.Labels[0]), fmt.Sprintf("The other one is at %s:%d. init, sidecar and container blocks share their names.", at.Filename, at.Start.Line))
+		}
 	}
-	if first == "" && !slices.ContainsFunc(b.Body.Blocks, func(c *hclsyntax.Block) bool { return c.Type == "container" }) {
+	if mains == 0 && !slices.ContainsFunc(b.Body.Blocks, func(c *hclsyntax.Block) bool { return c.Type == jobspecs.KindMain }) {
 		d.error(b.DefRange(), fmt.Sprintf("statefulset %q needs a container", b.Labels[0]), "Write container \"NAME\" { image = … } in it.")
 	}
 }
@@ -284,14 +303,4 @@ func (d *decoder) sortMounts(container document, path string) {
 
 func mountPath(container, claim string, i int) string {
 	return fmt.Sprintf("%s.mount.%s[%d]", container, claim, i)
-}
-
-// mounted warns of volumes that no container would see.
-func (d *decoder) mounted(b *hclsyntax.Block, t jobspecs.Template) {
-	mounted := MountedClaims(t)
-	for _, c := range b.Body.Blocks {
-		if c.Type == "volume" && len(c.Labels) == 1 && !slices.Contains(mounted, c.Labels[0]) {
-			d.warn(c.DefRange(), fmt.Sprintf("volume %q is never mounted", c.Labels[0]), fmt.Sprintf("Write mount %q { path = … } in the container.", c.Labels[0]))
-		}
-	}
 }

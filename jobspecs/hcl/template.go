@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -8,17 +9,18 @@ import (
 	"github.com/stsd/stsd/jobspecs"
 )
 
-// anyContainer as a container's name stands for the only one, or all of them.
+// anyContainer as a container's name stands for all of them.
 const anyContainer = "*"
 
-// WithImages puts other images in: container → image. The name "" or "*" stands
-// for every container.
+// WithImages puts other images in: container → image, where container is the name
+// of a container, init or sidecar block. "*" stands for every one, "" for the only
+// one.
 func WithImages(t jobspecs.Template, images map[string]string) (jobspecs.Template, error) {
 	doc, err := decodeDocument(t)
 	if err != nil {
 		return nil, err
 	}
-	containers := part(doc, "container")
+	containers := partsOf(doc)
 	for _, name := range sortedKeys(images) {
 		if err := checkImage(images[name]); err != nil {
 			return nil, err
@@ -30,19 +32,28 @@ func WithImages(t jobspecs.Template, images map[string]string) (jobspecs.Templat
 	return encode(doc), nil
 }
 
-func setImage(containers document, name, ref string) error {
-	if name == "" || name == anyContainer {
-		for _, c := range sortedKeys(containers) {
-			part(containers, c)["image"] = ref
+func setImage(containers []containerPart, name, ref string) error {
+	if name == "" && len(containers) > 1 {
+		return fmt.Errorf("name the container, or %s for all: there are %s", anyContainer, namesOf(containers))
+	}
+	met := false
+	for _, p := range containers {
+		if name == "" || name == anyContainer || name == p.name {
+			p.doc["image"], met = ref, true
 		}
-		return nil
 	}
-	c := part(containers, name)
-	if c == nil {
-		return fmt.Errorf("there is no container %q; there is %s", name, strings.Join(sortedKeys(containers), ", "))
+	if !met {
+		return fmt.Errorf("there is no container %q; there is %s", name, namesOf(containers))
 	}
-	c["image"] = ref
 	return nil
+}
+
+func namesOf(containers []containerPart) string {
+	var names []string
+	for _, p := range containers {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // WithRestart marks a template, so that it is another revision of the same
@@ -59,12 +70,16 @@ func WithRestart(t jobspecs.Template, stamp string) jobspecs.Template {
 // hashLetters are digits and consonants: a hash forms no words.
 const hashLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-var hashOfNothing = Hash(nil, "")
+var hashOfNothing = Hash(nil, "", nil)
 
 // Hash names a template. It is given once, when a revision is stored, and never
-// compared; salt makes another one should it be taken.
-func Hash(t jobspecs.Template, salt string) string {
+// compared; salt makes another one should it be taken. Of a template that holds
+// something sensitive nobody without the key can tell from a hash what it is.
+func Hash(t jobspecs.Template, salt string, key []byte) string {
 	h := sha256.New()
+	if Sensitive(t) {
+		h = hmac.New(sha256.New, key)
+	}
 	h.Write(t)
 	h.Write([]byte{0})
 	h.Write([]byte(salt))
@@ -83,9 +98,12 @@ func MountedClaims(t jobspecs.Template) []string {
 		return nil
 	}
 	var names []string
-	containers := part(doc, "container")
-	for _, c := range sortedKeys(containers) {
-		names = append(names, sortedKeys(part(containers, c, "mount"))...)
+	for _, p := range partsOf(doc) {
+		for name := range part(p.doc, "mount") {
+			if kindOfMount(doc, name) == jobspecs.MountVolume {
+				names = append(names, name)
+			}
+		}
 	}
 	return sortedUnique(names)
 }

@@ -18,6 +18,7 @@ type Variable struct {
 	Given       bool   `json:"given"` // by Inputs.Vars; else its default or, with AllowMissing, nothing
 	HasDefault  bool   `json:"has_default"`
 	Description string `json:"description,omitempty"`
+	Sensitive   bool   `json:"sensitive,omitempty"`
 }
 
 // A variable is one block, while it is read.
@@ -50,6 +51,9 @@ func (s *scope) declaration(b *hclsyntax.Block) *variable {
 		}
 		v.validations = append(v.validations, c)
 	}
+	if v.Sensitive && v.fallback != nil {
+		s.hideLines(v.fallback.Range())
+	}
 	return v
 }
 
@@ -68,8 +72,8 @@ func (s *scope) variableAttribute(v *variable, a *hclsyntax.Attribute, schema *b
 			v.Description = d.(string)
 		}
 	case "sensitive":
-		if d, ok := s.constant(a.Expr, boolean, nil); ok && d.(bool) {
-			s.error(a.SrcRange, "sensitive = true is not supported yet", "Nothing is stored in the clear in its place: take the attribute out, or keep the secret out of the spec.")
+		if d, ok := s.constant(a.Expr, boolean, nil); ok {
+			v.Sensitive = d.(bool)
 		}
 	default:
 		s.unknownAttribute(a, schema)
@@ -88,8 +92,12 @@ func (s *scope) constant(e hclsyntax.Expression, k *kind, names map[string]cty.V
 	if ds.HasErrors() || v.IsNull() || !v.IsWhollyKnown() {
 		return nil, false
 	}
-	out, err := k.read(v)
-	if err != nil {
+	plain, marks := v.UnmarkDeep()
+	out, err := k.read(plain)
+	switch {
+	case err != nil && len(marks) > 0:
+		s.error(e.Range(), "this takes "+k.word, "")
+	case err != nil:
 		s.error(e.Range(), err.Error(), "")
 	}
 	return out, err == nil
@@ -102,6 +110,10 @@ func (s *scope) assign() {
 	for _, name := range sortedKeys(s.vars) {
 		v := s.vars[name]
 		v.value = s.valueOf(v)
+		if v.Sensitive {
+			s.keepUnsaid(v.value)
+			v.value = v.value.Mark(sensitive)
+		}
 		values[name] = v.value
 	}
 	s.values = cty.ObjectVal(values)
@@ -133,7 +145,7 @@ func (s *scope) given(v *variable, raw json.RawMessage) cty.Value {
 		value, err = v.convert(value)
 	}
 	if err != nil {
-		s.error(v.at, fmt.Sprintf("the value of variable %q does not fit", v.Name), err.Error())
+		s.error(v.at, fmt.Sprintf("the value of variable %q does not fit", v.Name), v.why(err))
 		return cty.DynamicVal
 	}
 	if s.read.Vars == nil {
@@ -152,6 +164,9 @@ func fromJSON(raw json.RawMessage) (cty.Value, error) {
 }
 
 func (v *variable) convert(value cty.Value) (cty.Value, error) {
+	if weigh(value, expressionWork)+conversion(value, expressionWork) > expressionWork {
+		return cty.NilVal, errTooMuch
+	}
 	if v.defaults != nil && !value.IsNull() {
 		value = v.defaults.Apply(value)
 	}
@@ -168,19 +183,31 @@ func (s *scope) fallback(v *variable) cty.Value {
 		return cty.DynamicVal
 	}
 	outer := s.funcs
-	s.funcs = functions(s, s.getenv)
+	s.funcs = functions(s, s.getenv, s.meter)
 	value, ds := s.eval(v.fallback, nil)
 	s.funcs = outer
+	if v.Sensitive {
+		ds = unsaid(ds)
+	}
 	s.hcl(ds)
 	if ds.HasErrors() {
 		return cty.DynamicVal
 	}
 	converted, err := v.convert(value)
 	if err != nil {
-		s.error(v.fallback.Range(), fmt.Sprintf("the default of variable %q does not fit its type", v.Name), err.Error())
+		s.error(v.fallback.Range(), fmt.Sprintf("the default of variable %q does not fit its type", v.Name), v.why(err))
 		return cty.DynamicVal
 	}
 	return converted
+}
+
+// why is an error about the variable's value, without what it says of a
+// sensitive one.
+func (v *variable) why(err error) string {
+	if v.Sensitive {
+		return "Want " + typeexpr.TypeString(v.kind) + "."
+	}
+	return err.Error()
 }
 
 // validate holds a variable against one of its validation blocks.
@@ -207,7 +234,9 @@ func (s *scope) validate(v *variable, b *hclsyntax.Block) {
 		return
 	}
 	said := "its validation says no"
-	if m, ok := s.constant(message.Expr, text, s.values.AsValueMap()); ok {
+	if s.taints(message.Expr) {
+		said += "; its message holds a sensitive value"
+	} else if m, ok := s.constant(message.Expr, text, s.values.AsValueMap()); ok {
 		said = m.(string)
 	}
 	s.error(v.at, fmt.Sprintf("the value of variable %q is refused", v.Name), said)

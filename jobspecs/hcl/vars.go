@@ -57,8 +57,8 @@ func declared(sources []jobspecs.Source) map[string]*variable {
 	if bodies == nil {
 		return nil
 	}
-	s := &scope{report: quiet, read: &jobspecs.Inputs{}, vars: map[string]*variable{}, values: cty.EmptyObjectVal}
-	s.funcs = functions(s, nil)
+	s := &scope{report: quiet, read: &jobspecs.Inputs{}, vars: map[string]*variable{}, secrets: map[string]*secret{}, values: cty.EmptyObjectVal}
+	s.funcs = functions(s, nil, quiet.meter)
 	for _, b := range bodies {
 		for _, c := range b.Blocks {
 			if c.Type == "variable" {
@@ -89,6 +89,9 @@ func (v *assigner) text(origin, name, text string) {
 	if t := v.declared[name].kind; v.declared[name].typed && !t.IsPrimitiveType() {
 		var problem string
 		if value, problem = expressionValue(text); problem != "" {
+			if v.declared[name].Sensitive {
+				problem = "this is not a value as in the language"
+			}
 			v.error(hcl2.Range{}, fmt.Sprintf("%s: %s", origin, problem), "")
 			return
 		}
@@ -108,7 +111,9 @@ func expressionValue(text string) (cty.Value, string) {
 	if ds.HasErrors() {
 		return cty.NilVal, reason(ds)
 	}
-	value, ds := e.Value(nil)
+	m := newMeter(expressionWork)
+	instrument(e, m)
+	value, ds := m.value(e, nil)
 	if ds.HasErrors() {
 		return cty.NilVal, reason(ds)
 	}
@@ -116,9 +121,13 @@ func expressionValue(text string) (cty.Value, string) {
 }
 
 func (v *assigner) set(at hcl2.Range, origin, name string, value cty.Value) {
+	if v.declared[name].Sensitive {
+		v.hideLines(at)
+		v.keepUnsaid(value)
+	}
 	converted, err := v.declared[name].convert(value)
 	if err != nil {
-		v.error(at, fmt.Sprintf("%s: the value does not fit", origin), err.Error())
+		v.error(at, fmt.Sprintf("%s: the value does not fit", origin), v.declared[name].why(err))
 		return
 	}
 	raw, err := ctyjson.Marshal(converted, converted.Type())
@@ -148,7 +157,7 @@ func (v *assigner) file(f jobspecs.Source) {
 			v.undeclared(a.NameRange, a.Name)
 			continue
 		}
-		value, ds := a.Expr.Value(nil)
+		value, ds := v.meter.value(a.Expr, nil)
 		v.hcl(ds)
 		if !ds.HasErrors() {
 			v.set(a.Expr.Range(), a.Name, a.Name, value)

@@ -10,6 +10,10 @@ variable "image" { # -var image=…, --var-file F, STSD_VAR_image; one not given
   }
 }
 
+variable "password" {
+  default = "hidden"
+}
+
 locals {
   data = "/data"
 }
@@ -140,6 +144,14 @@ statefulset "redis" {
       path      = local.data
       sub_path  = ""
       read_only = false
+    }
+
+    mount "tmp" {
+      path = "/tmp"
+    }
+
+    mount "certs" {
+      path = "/etc/ssl/certs"
     }
 
     file "/etc/redis.conf" { # rendered per ordinal
