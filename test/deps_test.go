@@ -28,13 +28,17 @@ volumes             < jobspecs
 runtime             < jobspecs
 # engines never import daemon or dns: they run pods and know nothing of sets' plans or of names
 runtime/pods        < jobspecs runtime
-runtime/docker      < jobspecs runtime runtime/pods volumes
+runtime/docker      < jobspecs runtime runtime/pods runtime/docker/pause volumes
+# a program in a few hundred bytes knows nothing of who runs it
+runtime/docker/pause <
 runtime/nomad       < jobspecs runtime volumes
 runtime/sim         < jobspecs runtime runtime/pods volumes
 runtime/enginetest  < jobspecs runtime volumes
 
 # it answers from values that it is given, so that it can be measured and fuzzed alone
 dns                 < jobspecs
+# what it writes on a user's machine it decides from a few facts, so it is a package of values too
+dns/hostdns         <
 
 # types alone: a plan is a value, and no engine is asked for it
 daemon/planner      < jobspecs runtime volumes
@@ -42,10 +46,10 @@ daemon/store        < jobspecs daemon/planner volumes
 daemon/client       < jobspecs runtime
 daemon/api          < jobspecs runtime daemon/client
 # the engine is chosen in cmd/stsd, so the daemon runs on any
-daemon              < jobspecs jobspecs/hcl runtime volumes dns daemon/planner daemon/store daemon/client daemon/api
+daemon              < jobspecs jobspecs/hcl runtime volumes dns dns/hostdns daemon/planner daemon/store daemon/client daemon/api
 
 # it speaks to a running daemon through daemon/client, and to nothing behind it
-cmd/stsd            < jobspecs jobspecs/hcl jobspecs/kube jobspecs/examples runtime runtime/docker runtime/nomad runtime/pods runtime/sim daemon daemon/client
+cmd/stsd            < jobspecs jobspecs/hcl jobspecs/kube jobspecs/examples runtime runtime/docker runtime/nomad runtime/pods runtime/sim daemon daemon/client dns/hostdns
 
 # what tests are made of
 daemon/api/apitest  < jobspecs runtime daemon/client daemon/api

@@ -214,6 +214,7 @@ func (w *world) clean() {
 		w.t.Logf("log of the daemon in %s:\n%s", w.ns, w.logTail())
 	}
 	w.wipe(w.id)
+	_ = syscall.Unmount(filepath.Join(w.dir, "run", "memory"), syscall.MNT_DETACH) // after a kill it is still mounted
 	if err := os.RemoveAll(w.dir); err != nil {
 		w.t.Error(err)
 	}
