@@ -65,6 +65,15 @@ type Host interface {
 	RemoveScratch(ctx context.Context, pod runtime.PodName) error
 }
 
+// Listener is met by a Host that can tell, more cheaply than by asking, when a
+// container begins to listen. It is a hint when to ask: a Host without it is asked
+// by the clock alone.
+type Listener interface {
+	// Listening returns nil once something in the container's network listens on
+	// the port, or an error when ctx has ended or it cannot be told.
+	Listening(ctx context.Context, t Target, port int) error
+}
+
 // Target is a running container that is asked something.
 type Target struct {
 	ID      string

@@ -105,7 +105,9 @@ func (p *pod) run(ctx context.Context) {
 	defer lives.end()
 	for {
 		world, plan := p.turn(ctx, &work)
-		lives.follow(ctx, &world)
+		for _, block := range lives.follow(ctx, &world) {
+			p.listen(lives[block].ctx, world, block, &work)
+		}
 		p.ask(lives, world, plan, &work)
 		alarm.Stop()
 		if !plan.Wake.IsZero() {
@@ -117,6 +119,29 @@ func (p *pod) run(ctx context.Context) {
 		case <-p.kick:
 		case <-alarm.C:
 		}
+	}
+}
+
+// listen waits beside the clock for the ports of a fresh run, where the host can
+// tell when they open.
+func (p *pod) listen(ctx context.Context, world PodWorld, block string, work *sync.WaitGroup) {
+	host, ok := p.host.(Listener)
+	s, known := world.part(block)
+	if !ok || !known || world.Spec == nil || !s.lasting() {
+		return
+	}
+	c := s.block()
+	for _, port := range hurriedPorts(c.Startup, c.Readiness) {
+		work.Go(func() {
+			if host.Listening(ctx, s.target(), port) != nil {
+				return
+			}
+			p.change(func(w *PodWorld) {
+				if s, ok := w.part(block); ok && ctx.Err() == nil {
+					s.Probes.opened(port, w.Now)
+				}
+			})
+		})
 	}
 }
 
@@ -161,8 +186,8 @@ type lived struct {
 	end context.CancelFunc
 }
 
-// follow ends what belongs to runs that are over.
-func (l lives) follow(ctx context.Context, w *PodWorld) {
+// follow ends what belongs to runs that are over, and gives the parts that run anew.
+func (l lives) follow(ctx context.Context, w *PodWorld) (fresh []string) {
 	w.each(func(s spot) {
 		var now life
 		if s.running() && !w.Offline {
@@ -177,7 +202,11 @@ func (l lives) follow(ctx context.Context, w *PodWorld) {
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		l[s.Block] = lived{now, ctx, cancel}
+		if now != (life{}) && !s.Found {
+			fresh = append(fresh, s.Block)
+		}
 	})
+	return fresh
 }
 
 func (l lives) end() {

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -33,6 +34,7 @@ type Prober struct {
 	Gap   time.Duration  // from a hurried check to the next
 	Sent  time.Time      // of the last check
 	Since time.Time      // Sent of the last check that came back with a verdict
+	Again bool           // its port opened while a check was out: the next one comes at once
 	Done  bool           // a log probe that has succeeded: it is not asked again
 	Busy  bool           // a check is out
 	Wins  int            // successes in a row
@@ -70,6 +72,49 @@ func filled(p jobspecs.Probe) jobspecs.Probe {
 	return p
 }
 
+// opened notes that the port of the probe has begun to listen: it is asked now.
+func (r *Prober) opened(now time.Time) {
+	switch {
+	case !r.On || r.Wins > 0:
+	case r.Busy:
+		r.Again = true
+	default:
+		r.Due = sooner(r.Due, now)
+	}
+}
+
+func (r *Prober) again(now time.Time) {
+	if r.Again && r.Wins == 0 {
+		r.Due = now
+	}
+	r.Again = false
+}
+
+// hurriedPorts are the ports that probes wait for, each once.
+func hurriedPorts(probes ...*jobspecs.Probe) []int {
+	var ports []int
+	for _, p := range probes {
+		if n := portOf(p); n != 0 && !slices.Contains(ports, n) {
+			ports = append(ports, n)
+		}
+	}
+	return ports
+}
+
+// portOf is the port that a probe connects to; zero: it connects to none.
+func portOf(p *jobspecs.Probe) int {
+	switch {
+	case p == nil:
+	case p.HTTP != nil:
+		return p.HTTP.Port
+	case p.TCP != nil:
+		return p.TCP.Port
+	case p.GRPC != nil:
+		return p.GRPC.Port
+	}
+	return 0
+}
+
 // sent notes that a check is out.
 func (r *Prober) sent(now time.Time) { r.Busy, r.Sent = true, now }
 
@@ -79,6 +124,7 @@ func (r *Prober) dropped(now time.Time) { r.Busy, r.Due = false, now }
 // heard notes the verdict of a check.
 func (r *Prober) heard(err error, now time.Time) {
 	r.Busy, r.Since = false, r.Sent
+	defer r.again(now)
 	if err == nil {
 		r.Done = r.Probe.Log != nil
 		r.Wins, r.Fails, r.Said, r.Early = r.Wins+1, 0, "", false
@@ -171,6 +217,15 @@ func (p *Probes) giveUp() time.Time {
 func (p *Probes) gaveUp(now time.Time) bool {
 	s := &p.Startup
 	return s.On && !p.Started && !s.Busy && s.Said != "" && !now.Before(p.giveUp())
+}
+
+// opened notes that a port has begun to listen.
+func (p *Probes) opened(port int, now time.Time) {
+	for _, r := range []*Prober{&p.Startup, &p.Readiness} {
+		if r.On && portOf(&r.Probe) == port {
+			r.opened(now)
+		}
+	}
 }
 
 func (p *Probes) of(k Kind) *Prober {

@@ -85,6 +85,27 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(float64(over.Microseconds())/1000, "ms-over-raw")
 }
 
+// BenchmarkReady compares the time from a member's start to its being ready, as a
+// watcher of the set hears it, with the time that its own process needs until it
+// listens: what probing adds.
+func BenchmarkReady(b *testing.B) {
+	const members = 20
+	s := stage(b, spec{replicas: 1, env: "START_DELAY=500ms"})
+	var ready, own, over []time.Duration
+	for b.Loop() {
+		for range members {
+			s.start()
+			heard := time.Now()
+			began, listens := s.started("web-0"), s.listening("web-0")
+			ready, own, over = append(ready, heard.Sub(began)), append(own, listens.Sub(began)), append(over, heard.Sub(listens))
+			s.stop()
+		}
+	}
+	b.ReportMetric(float64(median(ready))/float64(median(own)), "x-own")
+	b.ReportMetric(float64(median(own).Milliseconds()), "ms-own")
+	b.ReportMetric(float64(median(over).Microseconds())/1000, "ms-over")
+}
+
 const confFile = `
     file "/etc/app.conf" {
       content = "member = ${self.name}\n"
