@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,16 @@ func (l *loop) act(ctx context.Context, s sight, plan planner.Plan) (did bool, r
 	l.log(plan)
 	var due []planner.Action
 	for _, a := range plan.Actions {
-		if f, ok := l.failing[failureKey(a)]; ok && s.world.Now.Before(f.until) {
+		if a.Op == planner.RunHook && l.hooks[keyOfHook(s.world.Set, a)] != nil {
+			continue
+		}
+		if f, ok := l.failing[keyOf(a)]; ok && s.world.Now.Before(f.until) {
 			retry = earliest(retry, f.until)
+			continue
+		}
+		if a.Op == planner.RunHook {
+			l.startHook(ctx, &s, a)
+			did = true // that it goes on is to be told
 			continue
 		}
 		due = append(due, a)
@@ -36,7 +45,7 @@ func (l *loop) act(ctx context.Context, s sight, plan planner.Plan) (did bool, r
 				return
 			}
 			defer l.d.release()
-			errs[i] = l.do(ctx, &s, a)
+			errs[i] = scrubError(l.do(ctx, &s, a), l.unsaid)
 		})
 	}
 	wg.Wait()
@@ -49,12 +58,35 @@ func (l *loop) act(ctx context.Context, s sight, plan planner.Plan) (did bool, r
 	return did, retry
 }
 
-func failureKey(a planner.Action) string { return string(a.Op) + " " + a.Member + " " + a.Volume }
+// failureKey is one action that may fail again and again.
+type failureKey struct {
+	op             planner.Op
+	member, volume string
+	hook           string
+	of             int // ordinal that a hook is about
+}
+
+func keyOf(a planner.Action) failureKey {
+	return failureKey{a.Op, a.Member, a.Volume, a.Hook, a.For}
+}
+
+func (k failureKey) compare(o failureKey) int {
+	return cmp.Or(cmp.Compare(k.op, o.op), cmp.Compare(k.member, o.member), cmp.Compare(k.volume, o.volume), cmp.Compare(k.hook, o.hook), cmp.Compare(k.of, o.of))
+}
+
+// about tells whether a failure is the member's: that of a hook is of the one that
+// joins or leaves, wherever it runs.
+func (k failureKey) about(m *jobspecs.Member) bool {
+	if k.op == planner.RunHook {
+		return k.of == m.Ordinal
+	}
+	return k.member == m.Name
+}
 
 // note remembers a failure, or forgets it, and tells about both once. It gives
 // the time of the next try.
 func (l *loop) note(a planner.Action, err error) time.Time {
-	key := failureKey(a)
+	key := keyOf(a)
 	if err == nil {
 		delete(l.failing, key)
 		if a.Op != planner.Refresh && a.Op != planner.Forget {
@@ -99,6 +131,8 @@ func actionReason(a planner.Action) string {
 		return "Created"
 	case planner.Stop:
 		return "Stopping"
+	case planner.RunHook:
+		return "HookRan"
 	}
 	return "Removed"
 }
@@ -121,7 +155,7 @@ func (l *loop) do(ctx context.Context, s *sight, a planner.Action) error {
 	case planner.Create, planner.Refresh:
 		return l.d.parts.Engine.Create(ctx, s.world.Specs[planner.Target{Ordinal: a.Ordinal, Revision: a.Target}].Spec)
 	case planner.Stop:
-		return l.d.parts.Engine.Stop(ctx, name, runtime.StopOptions{Grace: l.grace(s, a)})
+		return l.d.parts.Engine.Stop(ctx, name, runtime.StopOptions{Grace: l.grace(s, a), Why: a.Reason})
 	case planner.Remove:
 		return l.d.parts.Engine.Remove(ctx, name, a.Keep)
 	case planner.Forget:
@@ -191,6 +225,8 @@ func permanent(err error) (reason string, ok bool) {
 	switch {
 	case errors.As(err, &foreign):
 		return runtime.ReasonVolumeForeign, true
+	case errors.As(err, new(*hookError)):
+		return reasonHookFailed, true
 	case errors.Is(err, store.ErrFull):
 		return runtime.ReasonNoAddress, true
 	}

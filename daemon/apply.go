@@ -20,12 +20,20 @@ import (
 func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.ApplyResponse, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	changes, ds, err := d.prepare(ctx, r)
+	r, err := d.opened(r)
+	if err != nil {
+		return client.ApplyResponse{}, err
+	}
+	changes, ds, err := d.prepare(ctx, r, newMaking(r.DryRun))
 	resp := client.ApplyResponse{Results: []client.Result{}, Diagnostics: ds}
 	if err != nil {
 		return resp, err
 	}
 	for _, c := range changes {
+		c.force(r.Write)
+		if err := d.spare(ctx, c, r.Write); err != nil {
+			return resp, err
+		}
 		if err := c.confirmed(r.Write); err != nil {
 			return resp, err
 		}
@@ -87,7 +95,11 @@ func (d *Daemon) planAll(ctx context.Context, changes []*change, resp *client.Ap
 func (d *Daemon) Plan(ctx context.Context, r client.ApplyRequest) (client.PlanResponse, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	changes, ds, err := d.prepare(ctx, r)
+	r, err := d.opened(r)
+	if err != nil {
+		return client.PlanResponse{}, err
+	}
+	changes, ds, err := d.prepare(ctx, r, newMaking(true))
 	resp := client.PlanResponse{Plans: []jobspecs.Plan{}, Diagnostics: ds}
 	if err != nil {
 		return resp, err
@@ -99,16 +111,24 @@ func (d *Daemon) Plan(ctx context.Context, r client.ApplyRequest) (client.PlanRe
 		}
 		resp.Plans = append(resp.Plans, p)
 	}
-	return resp, nil
+	resp.Sealed, err = d.parcelOf(r)
+	return resp, err
 }
 
 // prepare reads, checks and works out everything before anything is stored.
-func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest) ([]*change, []jobspecs.Diagnostic, error) {
+func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest, m *making) ([]*change, []jobspecs.Diagnostic, error) {
 	var changes []*change
 	warnings := []jobspecs.Diagnostic{}
 	seen := map[jobspecs.Key]string{}
+	known, err := d.known(r)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, scope := range r.Scopes {
-		f, kept, ds := d.read(scope, r.Namespace)
+		f, kept, ds, err := d.read(scope, r.Namespace, known, m)
+		if err != nil {
+			return nil, nil, err
+		}
 		if f == nil || hcl.HasErrors(ds) {
 			return nil, nil, invalid("the spec is wrong", ds...)
 		}
@@ -124,7 +144,7 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest) ([]*change,
 				return nil, nil, invalid(fmt.Sprintf("set %s is written twice: %s and %s", key, first, place))
 			}
 			seen[key] = place
-			c, err := d.prepareOne(ctx, spec, store.Scope{Sources: scope.Sources, Inputs: f.Inputs}, r.Write)
+			c, err := d.prepareOne(ctx, spec, store.Scope{Sources: scope.Sources, Inputs: f.Inputs}, known, r)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -135,16 +155,22 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest) ([]*change,
 	if len(changes) == 0 {
 		return nil, nil, invalid("there is no statefulset block")
 	}
+	changes[0].secrets = m.fresh // stored together, whatever each of them comes to
+	if err := d.circles(changes); err != nil {
+		return nil, nil, err
+	}
 	return changes, warnings, d.clash(changes)
 }
 
 // read parses one scope. Variables that were not given keep the value that is
-// stored with one of the scope's sets; kept says which.
-func (d *Daemon) read(scope client.Scope, namespace string) (f *hcl.File, kept []string, ds []jobspecs.Diagnostic) {
+// stored with one of the scope's sets; secrets are those of m, whatever was sent.
+// notes says which, and what else is to be known.
+func (d *Daemon) read(scope client.Scope, namespace string, known func(string) map[string]hcl.Other, m *making) (f *hcl.File, notes []string, ds []jobspecs.Diagnostic, err error) {
 	in := scope.Inputs
+	in.Secrets = nil
 	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true})
 	if draft == nil {
-		return nil, nil, ds
+		return nil, nil, ds, nil
 	}
 	vars := maps.Clone(in.Vars)
 	if vars == nil {
@@ -159,16 +185,35 @@ func (d *Daemon) read(scope client.Scope, namespace string) (f *hcl.File, kept [
 		if err != nil {
 			continue
 		}
+		hidden := hcl.SensitiveVariables(old.Sources)
 		for _, v := range draft.Vars {
-			if value, ok := old.Inputs.Vars[v.Name]; ok && !v.Given && vars[v.Name] == nil {
+			value, ok := old.Inputs.Vars[v.Name]
+			switch {
+			case !ok || v.Given || vars[v.Name] != nil:
+			case !v.Sensitive && slices.Contains(hidden, v.Name): // a file that says less does not bring it to light
+				notes = append(notes, fmt.Sprintf("variable %s was sensitive and is not any more: its stored value is not taken", v.Name))
+			default:
 				vars[v.Name] = value
-				kept = append(kept, fmt.Sprintf("variable %s was not given and keeps its stored value %s", v.Name, value))
+				notes = append(notes, keeps(v, value))
 			}
 		}
 	}
 	in.Vars = vars
-	f, ds = hcl.Parse(scope.Sources, in, hcl.Options{})
-	return f, kept, ds
+	values, said, err := d.secrets(draft, namespace, m)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	in.Secrets = values
+	f, ds = hcl.Parse(scope.Sources, in, hcl.Options{Others: known})
+	return f, append(notes, said...), ds, nil
+}
+
+func keeps(v hcl.Variable, value json.RawMessage) string {
+	text := fmt.Sprintf("variable %s was not given and keeps its stored value", v.Name)
+	if v.Sensitive {
+		return text
+	}
+	return text + " " + string(value)
 }
 
 // namespaced puts a set that names no namespace into the one that was asked for.
@@ -184,7 +229,7 @@ func namespaced(spec *jobspecs.Spec, namespace string) error {
 }
 
 // prepareOne works out the change of one set.
-func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope store.Scope, w client.Write) (*change, error) {
+func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope store.Scope, known func(string) map[string]hcl.Other, r client.ApplyRequest) (*change, error) {
 	key := spec.Set.Key()
 	v, err := d.load(key)
 	if err != nil {
@@ -193,24 +238,25 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 	if v != nil && v.Record.Deleting != nil {
 		return nil, conflict(key, "it is being deleted; wait until it is gone: stsd wait "+typed(key.Namespace, key.Name)+" --for=deleted")
 	}
-	if err := d.expected(key, v, w); err != nil {
+	if err := d.expected(key, v, r.Write); err != nil {
 		return nil, err
 	}
 	want := wanted{set: spec.Set, origin: jobspecs.Origin{Source: scope.Sources, Inputs: scope.Inputs}, replicas: 1}
 	if v != nil {
 		want.replicas = v.Record.Replicas
-		want.overrides = d.keptOverrides(v, spec)
+		want.overrides = d.keptOverrides(v, spec, scope.Inputs.Secrets)
 	}
 	if err := want.settle(spec, v); err != nil {
 		return nil, invalid(err.Error())
 	}
-	if err := hcl.Check(&want.set, want.template); err != nil {
-		return nil, invalid(err.Error())
+	if err := d.checkSpec(&want.set, want.template, known); err != nil {
+		return nil, err
 	}
-	c, err := d.change(ctx, v, want, &scope, w.Cause)
+	c, err := d.change(ctx, v, want, &scope, r.Cause)
 	if err != nil {
 		return nil, err
 	}
+	c.trust(credentials(want.template, r.Registries))
 	if c.overrides = saying(want.overrides); c.overrides != "" {
 		c.notes = append(c.notes, strings.TrimPrefix(c.overrides, "; "))
 	}
@@ -219,12 +265,14 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 
 // keptOverrides are those that stay: all of them when the source says what it
 // said before; only the restart mark, which is no content, when it differs.
-func (d *Daemon) keptOverrides(v *store.View, spec *jobspecs.Spec) jobspecs.Overrides {
+// Another value of a secret is no other source.
+func (d *Daemon) keptOverrides(v *store.View, spec *jobspecs.Spec, secrets map[string]string) jobspecs.Overrides {
 	o := v.Record.Overrides
 	scope, err := d.store.Scope(v.Record.Key())
 	if err != nil {
 		return o
 	}
+	scope.Inputs.Secrets = secrets
 	old := written(jobspecs.Origin{Source: scope.Sources, Inputs: scope.Inputs}, v.Record.Key())
 	if old != nil {
 		old.Set.Namespace = spec.Set.Namespace

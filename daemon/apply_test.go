@@ -240,8 +240,8 @@ statefulset "web" {
 			t.Errorf("unconfirmed: %v", err)
 		}
 		r.Yes = true
-		if _, err := s.FreshVolume(t.Context(), web, client.FreshVolumeRequest{Write: r.Write, Ordinal: 0}); !errors.As(err, &p) || p.Type != client.ProblemConflict {
-			t.Errorf("a volume that is there: %v", err)
+		if _, err := s.FreshVolume(t.Context(), web, client.FreshVolumeRequest{Write: r.Write, Ordinal: 7}); !errors.As(err, &p) || p.Type != client.ProblemNotFound {
+			t.Errorf("a member that is not there: %v", err)
 		}
 		if _, err := s.FreshVolume(t.Context(), web, r); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -31,6 +32,10 @@ type change struct {
 	notes  []string // warnings
 	// overrides says which stay on top of the source.
 	overrides string
+	// secrets are made by the request; they are stored even when all else is the same.
+	secrets []store.Secret
+	// restarts tells that members are restarted one by one.
+	restarts bool
 	// same tells that nothing would be stored.
 	same bool
 }
@@ -78,13 +83,9 @@ func (d *Daemon) expected(key jobspecs.Key, v *store.View, w client.Write) error
 // written is the spec of a set as its stored source says, read by the running
 // binary; nil when this one no longer reads it.
 func written(o jobspecs.Origin, key jobspecs.Key) *jobspecs.Spec {
-	f, _ := hcl.Parse(o.Source, o.Inputs, hcl.Options{})
-	if f == nil {
-		return nil
-	}
-	for i := range f.Specs {
-		if f.Specs[i].Set.Name == key.Name {
-			return &f.Specs[i]
+	for _, spec := range readings.read(o) {
+		if spec.Set.Name == key.Name {
+			return &spec
 		}
 	}
 	return nil
@@ -135,15 +136,28 @@ func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *sto
 	if v != nil {
 		old := v.Record
 		r.Created, r.Current, r.Formed, r.Paused = old.Created, old.Current, old.Formed, old.Paused
+		r.HooksDone, r.Resumed, r.Rolled, r.Halted = old.HooksDone, old.Resumed, old.Rolled, old.Halted
 		c.intent.Expect = old.Generation
 	}
 	c.intent.Record, c.intent.Scope = r, scope
 	d.revise(ctx, c, w, cause)
+	c.forget()
 	if err := d.reserve(ctx, c); err != nil {
 		return nil, err
 	}
 	c.compare()
 	return c, nil
+}
+
+// forget drops what is true of a revision that is not wanted any more.
+func (c *change) forget() {
+	r := &c.intent.Record
+	if r.Rolled != nil && (r.Rolled.To != r.Update || r.Overrides.Undo != r.Rolled.To) {
+		r.Rolled = nil
+	}
+	if r.Halted != nil && r.Halted.Revision != r.Update {
+		r.Halted = nil
+	}
 }
 
 // revise finds the revision that the wanted template is: the newest, an older
@@ -174,15 +188,15 @@ func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) 
 		next.Number = all[len(all)-1].Number + 1
 	}
 	salt := ""
-	for next.Name = revisionName(c.key, w.template, salt); stored(all, next.Name); next.Name = revisionName(c.key, w.template, salt) {
+	for next.Name = d.revisionName(c.key, w.template, salt); stored(all, next.Name); next.Name = d.revisionName(c.key, w.template, salt) {
 		salt += "+"
 	}
 	c.name, c.intent.Revision = next.Name, &next
 	c.intent.Record.Update = next.Name
 }
 
-func revisionName(key jobspecs.Key, t jobspecs.Template, salt string) string {
-	return jobspecs.RevisionName(key.Name, hcl.Hash(t, salt))
+func (d *Daemon) revisionName(key jobspecs.Key, t jobspecs.Template, salt string) string {
+	return jobspecs.RevisionName(key.Name, hcl.Hash(t, salt, d.store.HashKey()))
 }
 
 // moved tells of a revision whether one of its images means another image now
@@ -249,7 +263,7 @@ func (c *change) compare() {
 	c.diff = slices.Concat(hcl.DiffSets(&oldSet, &newSet), hcl.Diff(old.Template, now.Template))
 	c.data = hcl.DataChanges(&oldSet, &newSet, old.Template, now.Template)
 	c.same = c.intent.Revision == nil && old.Update == now.Update && old.Replicas == now.Replicas &&
-		old.Paused == now.Paused && reflect.DeepEqual(old.Overrides, now.Overrides) && sameSet(&old.Set, &now.Set)
+		old.Paused == now.Paused && (old.Forced || !now.Forced) && !c.intent.Resume && len(c.intent.Asks)+len(c.intent.Stopped) == 0 && reflect.DeepEqual(old.Overrides, now.Overrides) && sameSet(&old.Set, &now.Set)
 }
 
 func sameSet(a, b *jobspecs.Set) bool { return reflect.DeepEqual(a, b) }
@@ -265,7 +279,14 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 	if c.before != nil {
 		view = *c.before
 		view.Record = c.intent.Record
+		view.Members = c.members()
 		p.Revision.From = c.before.Record.Update
+	}
+	if c.before == nil {
+		var err error
+		if view.Volumes, view.Record.Formed, err = d.store.Former(c.key); err != nil {
+			return p, err
+		}
 	}
 	view.Revisions = c.revisions()
 	s, err := d.sightOf(ctx, c, view)
@@ -282,6 +303,25 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 	p.Changes = p.Changes || !c.same && (c.before == nil || len(c.diff) > 0 || c.intent.Revision != nil)
 	fillEmpty(&p)
 	return p, nil
+}
+
+// members are those stored, with what the change asks of them.
+func (c *change) members() map[int]planner.Member {
+	out := maps.Clone(c.before.Members)
+	if out == nil {
+		out = map[int]planner.Member{}
+	}
+	for o, ask := range c.intent.Asks {
+		m := out[o]
+		m.Ask = ask
+		out[o] = m
+	}
+	for o, stopped := range c.intent.Stopped {
+		m := out[o]
+		m.Stopped = stopped
+		out[o] = m
+	}
+	return out
 }
 
 // fillEmpty makes lists of JSON lists.
@@ -329,9 +369,11 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	if s.addresses, err = d.store.Addresses(c.key); err != nil {
 		return s, err
 	}
+	pods = scrubPods(pods, unsaid(&s.view))
 	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
-	env := d.env(&s)
-	s.world.Specs = d.renderings(&s.view, env, s.world.Needed(), s.subnet)
+	s.env = d.env(&s)
+	d.surround(&s)
+	s.world.Specs = d.renderings(&s.view, s.env, s.world.Needed(), s.subnet)
 	return s, nil
 }
 
@@ -421,13 +463,14 @@ func (c *change) confirmed(w client.Write) error {
 
 // commit stores changes, all or none, and wakes their loops.
 func (d *Daemon) commit(changes []*change) error {
-	var intents []*store.Intent
+	var all store.Commit
 	for _, c := range changes {
+		all.Secrets = append(all.Secrets, c.secrets...)
 		if !c.same {
-			intents = append(intents, &c.intent)
+			all.Intents = append(all.Intents, &c.intent)
 		}
 	}
-	if err := d.store.Put(intents...); err != nil {
+	if err := d.store.Commit(all); err != nil {
 		return storeProblem(err)
 	}
 	for _, c := range changes {
@@ -446,6 +489,7 @@ func (d *Daemon) commit(changes []*change) error {
 	for _, c := range changes {
 		if !c.same {
 			d.Kick(c.key)
+			d.kickFollowers(c.key)
 		}
 	}
 	return nil
@@ -465,6 +509,10 @@ func revisionMessage(c *change) string {
 // one finishes a verb that changes one set: plan, or confirm and store.
 func (d *Daemon) one(ctx context.Context, c *change, w client.Write, message string) (client.Result, error) {
 	c.result.Message = message
+	c.force(w)
+	if err := d.spare(ctx, c, w); err != nil {
+		return c.result, err
+	}
 	if w.DryRun {
 		p, err := d.plan(ctx, c)
 		c.result.Plan, c.result.Revision, c.result.Generation = &p, c.name, c.intent.Expect

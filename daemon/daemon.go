@@ -30,6 +30,9 @@ type Parts struct {
 	// Resolve tells the engine in which namespaces DNS answers at the gateway;
 	// members elsewhere are switched to the engine's own resolver. May be nil.
 	Resolve func(up map[string]bool) error
+	// Networks are those of members as they are now, for the names of other
+	// containers on them. Hooks.Changed says when to look again. May be nil.
+	Networks func(ctx context.Context) ([]Network, error)
 }
 
 // Hooks are what the engine calls back; they may be used before Run.
@@ -59,6 +62,11 @@ type Config struct {
 	DNSForward []string
 	// DNSForwardOff refuses foreign names.
 	DNSForwardOff bool
+	// DNSAllowFrom are further sources that are answered our own names.
+	DNSAllowFrom []netip.Prefix
+	// HostsFile is where this daemon's block is kept up to date, if "stsd dns
+	// install" has put one; empty is /etc/hosts.
+	HostsFile string
 	// Parallel is how many engine calls run at once; zero is 32.
 	Parallel int
 	Version  string
@@ -114,6 +122,10 @@ func New(cfg Config) (*Daemon, error) {
 	if !cfg.DNSOff {
 		d.names = newNames(d)
 		hooks.NetworkReady = d.names.networkReady
+		hooks.Changed = func() {
+			d.hint(jobspecs.Key{})
+			d.names.networksChanged()
+		}
 	}
 	if d.parts, err = cfg.Engine(st.ID(), hooks); err != nil {
 		return nil, errors.Join(err, st.Close())

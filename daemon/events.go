@@ -46,6 +46,9 @@ func newRecorder(s *store.Store, failed func(error)) (*recorder, error) {
 	}
 	r := &recorder{store: s, failed: failed, last: last, dirty: map[uint64]jobspecs.Event{}, bell: make(chan struct{})}
 	for i, e := range events {
+		if e.FirstTime.IsZero() { // stored before there was one
+			e.FirstTime = e.Time
+		}
 		r.all = append(r.all, numbered{last - uint64(len(events)-1-i), e})
 	}
 	return r, nil
@@ -59,13 +62,13 @@ func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string
 	now := time.Now().UTC()
 	e := numbered{Event: jobspecs.Event{
 		Time: now, Namespace: set.Namespace, Set: set.Name, Member: member,
-		Type: kind, Reason: reason, Message: message, Count: 1,
+		Type: kind, Reason: reason, Message: message, Count: 1, FirstTime: now,
 	}}
 	for i := len(r.all) - 1; i >= 0 && i >= len(r.all)-200; i-- {
 		o := r.all[i]
 		if o.Namespace == set.Namespace && o.Set == set.Name && o.Member == member && kind == warning &&
 			o.Reason == reason && o.Message == message && now.Sub(o.Time) < time.Hour {
-			e.Count = o.Count + 1
+			e.Count, e.FirstTime = o.Count+1, o.FirstTime
 			e.n = o.n
 			r.all = append(r.all[:i:i], r.all[i+1:]...)
 			break

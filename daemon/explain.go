@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/planner"
@@ -12,8 +13,11 @@ import (
 )
 
 // explain follows a member's state back to its cause, and says what to type.
-func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) jobspecs.Explanation {
-	e := jobspecs.Explanation{Namespace: m.Namespace, Member: m.Name, State: sentenceOf(m), Because: []string{}, Next: []string{}}
+func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan, now time.Time) jobspecs.Explanation {
+	e := jobspecs.Explanation{
+		Namespace: m.Namespace, Member: m.Name, State: sentenceOf(m, now),
+		Because: []string{}, Next: []string{}, Containers: append([]jobspecs.MemberContainer{}, m.Containers...),
+	}
 	seen := map[string]bool{}
 	for at := m; !m.Available && at != nil && !seen[at.Name]; { // what keeps others does not keep an available one
 		seen[at.Name] = true
@@ -21,16 +25,25 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) jobspecs.
 		switch {
 		case wait != nil:
 			e.Because = append(e.Because, wait.String())
-			at = memberNamed(s, wait.On, at.Name)
+			if on := memberNamed(s, wait.On, at.Name); on != nil {
+				at = on
+				continue
+			}
+			e.Because = append(e.Because, causes(at, now)...)
+			e.Next = append(e.Next, advice(at)...)
+			at = nil
 			continue
 		case at != m:
-			e.Because = append(e.Because, sentenceOf(at))
+			e.Because = append(e.Because, sentenceOf(at, now))
 		case at.Message != "":
 			e.Because = append(e.Because, at.Message)
 		}
-		e.Because = append(e.Because, exits(at)...)
+		e.Because = append(e.Because, causes(at, now)...)
 		e.Next = append(e.Next, advice(at)...)
 		break
+	}
+	if text := meaning(m.Reason); m.Available && text != "" {
+		e.Because = append(e.Because, m.Message, text)
 	}
 	for _, a := range plan.Actions {
 		if a.Member == m.Name {
@@ -79,7 +92,7 @@ func unmade(m *jobspecs.Member) bool {
 }
 
 // sentenceOf says in one sentence how a member is.
-func sentenceOf(m *jobspecs.Member) string {
+func sentenceOf(m *jobspecs.Member, now time.Time) string {
 	switch {
 	case unmade(m):
 		return m.Name + " is not created yet"
@@ -89,28 +102,23 @@ func sentenceOf(m *jobspecs.Member) string {
 		return fmt.Sprintf("%s is ready, but not yet for min_ready", m.Name)
 	case m.Phase == string(runtime.Running):
 		return fmt.Sprintf("%s is running but not ready: %s", m.Name, m.Message)
-	case m.Reason != "" && m.Message != "":
-		return fmt.Sprintf("%s is %s (%s): %s", m.Name, m.Phase, m.Reason, m.Message)
-	case m.Reason != "":
-		return fmt.Sprintf("%s is %s (%s)", m.Name, m.Phase, m.Reason)
 	}
-	return fmt.Sprintf("%s is %s", m.Name, m.Phase)
+	text := fmt.Sprintf("%s is %s", m.Name, m.Phase)
+	if m.Reason != "" {
+		text += " (" + m.Reason + ")"
+	}
+	if m.Since != nil && now.Sub(*m.Since) >= time.Second {
+		text += " for " + lasting(*m.Since, now)
+	}
+	if m.Reason != "" && m.Message != "" {
+		text += ": " + m.Message
+	}
+	return text
 }
 
-// exits tells how the member's last container ended.
-func exits(m *jobspecs.Member) []string {
-	var out []string
-	for _, c := range m.Containers {
-		switch {
-		case c.OOMKilled:
-			out = append(out, fmt.Sprintf("container %s was killed because it ran out of memory", c.Name))
-		case c.Signal != "":
-			out = append(out, fmt.Sprintf("container %s ended by signal %s", c.Name, c.Signal))
-		case c.ExitCode != nil:
-			out = append(out, fmt.Sprintf("container %s last ended with exit code %d, %d restarts", c.Name, *c.ExitCode, c.Restarts))
-		}
-	}
-	return out
+// lasting is how long something has gone on, in whole seconds.
+func lasting(since, now time.Time) string {
+	return max(now.Sub(since), 0).Truncate(time.Second).String()
 }
 
 // setReasons are those that lie in the set and not in the member.
@@ -135,27 +143,6 @@ func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 		out = append(out, "its next start renders self and set anew (stale)")
 	}
 	return out
-}
-
-// advice is what to type next.
-func advice(m *jobspecs.Member) []string {
-	switch m.Reason {
-	case runtime.ReasonImageMissing, runtime.ReasonImageUnknown:
-		return []string{"docker image ls", fmt.Sprintf("stsd set image %s IMAGE", typed(m.Namespace, m.Set))}
-	case runtime.ReasonPullFailed, runtime.ReasonAccessDenied:
-		return []string{"docker pull " + m.Image}
-	case runtime.ReasonNameTaken:
-		return []string{"docker inspect " + jobspecs.ContainerName(m.Namespace, m.Name, "")}
-	case runtime.ReasonPortTaken:
-		return []string{"ss -ltnp"}
-	case runtime.ReasonVolumeForeign:
-		return []string{"docker volume ls"}
-	case runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonBadCommand:
-		return []string{"stsd logs --previous " + typed(m.Namespace, m.Name), "stsd events"}
-	case runtime.ReasonNotReady, runtime.ReasonStartupPending:
-		return []string{"stsd logs " + typed(m.Namespace, m.Name)}
-	}
-	return nil
 }
 
 // memberProblem turns an engine's answer about a pod into one for people.

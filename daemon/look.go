@@ -23,6 +23,7 @@ type sight struct {
 	view      store.View
 	addresses map[int]netip.Addr
 	subnet    netip.Prefix
+	env       hcl.Env // for expressions of the set
 }
 
 // look reads everything that is known of the set. What may take time comes first,
@@ -37,7 +38,7 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	if s.view, err = l.d.store.Look(l.key); err != nil {
 		return s, err
 	}
-	l.heed(s.view.Record.Generation)
+	l.heed(&s.view)
 	if s.addresses, s.subnet, err = l.d.addresses(ctx, &s.view.Record); err != nil {
 		return s, err
 	}
@@ -45,16 +46,32 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	if err != nil {
 		return s, err
 	}
+	pods = scrubPods(pods, l.unsaid)
 	s.world = l.d.world(&s.view, time.Now(), l.overlay(pods, s.view.Members), vols)
+	s.env = l.d.env(&s)
+	l.heedOthers(uses(&s.view), s.world.Set.StartAfter)
+	l.d.surround(&s)
 	l.render(&s)
 	return s, nil
 }
 
+// surround adds what lies outside of the set: those it starts after, and what its
+// guard comes to. One that cannot be worked out lets nobody go.
+func (d *Daemon) surround(s *sight) {
+	s.world.After = d.unavailable(s.world.Set)
+	n, err := hcl.RenderGuard(s.world.Set, s.env)
+	if err != nil {
+		n = planner.GuardUnknown
+	}
+	s.world.MinAvailable = n
+}
+
 // heed forgets failures when the user changed the set: what was wrong may be
 // right now.
-func (l *loop) heed(generation int64) {
-	if generation != l.gen {
-		l.gen = generation
+func (l *loop) heed(v *store.View) {
+	if v.Record.Generation != l.gen {
+		l.gen = v.Record.Generation
+		l.unsaid, l.owes = unsaid(v), len(v.Registries) > 0
 		clear(l.failing)
 	}
 }
@@ -64,13 +81,42 @@ func (d *Daemon) world(v *store.View, now time.Time, pods []runtime.Pod, vols []
 	r := &v.Record
 	w := planner.World{
 		Now: now, Set: &r.Set, Replicas: r.Replicas, Current: r.Current, Update: r.Update,
-		Paused: r.Paused, Deleting: r.Deleting, Pods: pods, Members: v.Members,
+		Paused: r.Paused, Deleting: r.Deleting, Pods: pods, Members: counting(v), Again: again(v, pods),
+		Forced: r.Forced, Formed: r.Formed && joined(v.Members), HooksDone: r.HooksDone, Halted: r.Halted,
 		Volumes: map[string]volumes.Volume{}, Records: v.Volumes, Specs: map[planner.Target]planner.Rendered{},
 	}
 	for _, vol := range vols {
 		w.Volumes[vol.Name] = vol
 	}
 	return w
+}
+
+// joined tells whether some member has joined the set: that it was formed in this
+// life of it, and not in that of a former set whose volumes it has.
+func joined(members map[int]planner.Member) bool {
+	for _, m := range members {
+		if m.Joined {
+			return true
+		}
+	}
+	return false
+}
+
+// counting are the members, whose deadlines begin anew when a rollout that failed is
+// tried again.
+func counting(v *store.View) map[int]planner.Member {
+	resumed := v.Record.Resumed
+	if resumed.IsZero() {
+		return v.Members
+	}
+	out := maps.Clone(v.Members)
+	for o, m := range out {
+		if !m.Trying.IsZero() && m.Trying.Before(resumed) {
+			m.Trying = resumed
+			out[o] = m
+		}
+	}
+	return out
 }
 
 // readiness ties what the engine says after a restart of the daemon to what was
@@ -153,7 +199,7 @@ func (d *Daemon) freeSubnet(ctx context.Context, nets runtime.Networks, namespac
 
 func lacking(r *store.Record, have map[int]netip.Addr) []string {
 	var out []string
-	for _, o := range planner.Ordinals(r.Set.StartOrdinal, r.Replicas) {
+	for _, o := range r.Set.Ordinals(r.Replicas) {
 		if !have[o].IsValid() {
 			out = append(out, jobspecs.MemberName(r.Set.Name, o))
 		}
@@ -169,7 +215,7 @@ type renderings struct {
 
 // render adds the pod specs that a plan may need.
 func (l *loop) render(s *sight) {
-	env := l.d.env(s)
+	env := s.env
 	if key := envKey(&s.view, env); key != l.cache.key {
 		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}}
 	}
@@ -182,7 +228,7 @@ func (l *loop) render(s *sight) {
 	}
 	maps.Copy(l.cache.specs, l.d.renderings(&s.view, env, fresh, s.subnet))
 	for _, t := range needed {
-		s.world.Specs[t] = l.cache.specs[t]
+		s.world.Specs[t] = freshVolumes(l.cache.specs[t], s.view.Volumes)
 	}
 }
 
@@ -190,14 +236,22 @@ func (l *loop) render(s *sight) {
 func (d *Daemon) env(s *sight) hcl.Env {
 	r := &s.view.Record
 	env := hcl.Env{
-		Domain: d.cfg.Domain, Ordinals: planner.Ordinals(r.Set.StartOrdinal, r.Replicas),
+		Domain: d.cfg.Domain, Ordinals: r.Set.Ordinals(r.Replicas),
 		Addresses: s.addresses, Fresh: map[int]bool{}, Formed: r.Formed,
 	}
 	if s.subnet.IsValid() {
 		env.HostIP = s.subnet.Masked().Addr().Next()
 	}
 	for _, o := range env.Ordinals {
-		env.Fresh[o] = !s.view.Members[o].Used && !usedVolume(&s.view, o)
+		env.Fresh[o] = isFresh(&s.view, o)
+	}
+	names := uses(&s.view)
+	if len(names) == 0 {
+		return env
+	}
+	var err error
+	if env.Sets, err = d.others(s.view.Record.Set.Namespace, names); err != nil {
+		env.Sets = map[string]hcl.Other{} // whoever needs one says so
 	}
 	return env
 }
@@ -255,6 +309,10 @@ func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinal
 		return out
 	}
 	env.Revision, env.ImageIDs = rev.Name, rev.ImageIDs
+	var key []byte
+	if hcl.Sensitive(rev.Template) || hcl.SensitiveSet(&v.Record.Set) {
+		key = d.store.HashKey()
+	}
 	specs, err := hcl.RenderAll(&v.Record.Set, rev.Template, env, ordinals)
 	for i, o := range ordinals {
 		var spec jobspecs.PodSpec
@@ -264,7 +322,9 @@ func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinal
 			env.Ordinal = o
 			spec, out[i].Err = hcl.Render(&v.Record.Set, rev.Template, env)
 		}
-		spec.Subnet, spec.Gateway = subnet, env.HostIP
+		spec.Subnet, spec.Gateway, spec.Key = subnet, env.HostIP, key
+		spec.Publish(hostAccess(&v.Record.Set))
+		entrusted(&spec, v.Registries)
 		out[i].Spec, out[i].Digest = spec, spec.Digest()
 	}
 	return out

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 // loop owns one set. Everything but kick and the published snapshot is touched
@@ -21,11 +21,20 @@ type loop struct {
 	bell chan struct{}
 
 	seen    snapshotBox // for readers
-	failing map[string]failure
-	since   map[int]readiness // see overlay
+	failing map[failureKey]failure
+	noted   map[int]runtime.Note // the last one recorded, by ordinal
+	met     bool                 // its pods were seen since the loop began
+	since   map[int]readiness    // see overlay
 	cache   renderings
 	logged  string // the last plan that was logged
 	gen     int64  // generation of the last look
+
+	hooks   map[hookKey]*hookRun            // that go on or are not taken over yet
+	hooking sync.WaitGroup                  // their goroutines
+	heeds   atomic.Pointer[map[string]bool] // sets of the namespace whose changes matter to it
+
+	unsaid []string // texts of the set that must not be shown
+	owes   bool     // pods do not have the credentials of this generation yet
 }
 
 // failure is an engine call that failed; it is tried again at until.
@@ -76,7 +85,7 @@ func (b *snapshotBox) close() {
 }
 
 func newLoop(d *Daemon, key jobspecs.Key) *loop {
-	l := &loop{d: d, key: key, bell: make(chan struct{}, 1), failing: map[string]failure{}, since: map[int]readiness{}}
+	l := &loop{d: d, key: key, bell: make(chan struct{}, 1), failing: map[failureKey]failure{}, hooks: map[hookKey]*hookRun{}, since: map[int]readiness{}}
 	l.seen.bell = make(chan struct{})
 	return l
 }
@@ -99,6 +108,9 @@ const (
 // the end of a back-off.
 func (l *loop) run(ctx context.Context) {
 	defer l.seen.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.hooking.Wait()
+	defer cancel()
 	blind := 0 // looks that failed in a row
 	for ctx.Err() == nil {
 		wake, again, err := l.once(ctx)
@@ -127,7 +139,13 @@ func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error)
 	if err != nil {
 		return time.Time{}, false, err
 	}
+	if news, err := l.harvest(&s); err != nil || news {
+		return time.Time{}, news, err
+	}
 	plan := planner.Next(s.world)
+	if plan.Failed != nil && s.world.RollsBack() {
+		return time.Time{}, true, l.rollBack(ctx, &s, plan.Failed)
+	}
 	learned, err := l.learn(s, plan)
 	if err != nil {
 		return time.Time{}, false, err
@@ -135,8 +153,10 @@ func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error)
 	if plan.Gone {
 		return time.Time{}, true, l.finish(s)
 	}
+	l.tellHooks(&s, &plan)
 	l.tell(s, plan)
 	did, retry := l.act(ctx, s, plan)
+	l.hand(ctx, &s)
 	return earliest(plan.Wake, retry), did || learned, nil
 }
 
@@ -153,6 +173,7 @@ func (l *loop) sleep(ctx context.Context, wake time.Time) {
 // end says good-bye to a set that is no longer stored.
 func (l *loop) end() {
 	l.d.forget(l)
+	l.d.kickFollowers(l.key)
 	if l.d.names != nil {
 		l.d.names.drop(l.key)
 	}
@@ -169,13 +190,10 @@ func (l *loop) blind(err error, tries int) {
 
 // finish forgets a set of which nothing is left.
 func (l *loop) finish(s sight) error {
-	kept := map[string]bool{}
-	for _, v := range s.world.Volumes {
-		kept[jobspecs.MemberName(l.key.Name, v.Ordinal)] = true
-	}
-	var keep []string
-	for m := range maps.Keys(kept) {
-		keep = append(keep, m)
+	var keep store.Kept
+	for name, v := range s.world.Volumes {
+		keep.Volumes = append(keep.Volumes, name)
+		keep.Members = append(keep.Members, jobspecs.MemberName(l.key.Name, v.Ordinal))
 	}
 	if err := l.d.store.Delete(l.key, keep); err != nil {
 		return err

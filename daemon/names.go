@@ -2,10 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"reflect"
-	"sort"
 	"sync"
 	"time"
 
@@ -26,13 +27,32 @@ type names struct {
 	down   map[string]string       // namespace → why nothing answers there
 	closed bool
 	serial uint32
+
+	found     []Network // as the engine has them
+	netsKnown bool      // found has been seen since the start
+	loaded    bool      // what is stored was read
+	version   uint64    // of the changes so far
+
+	build sync.Mutex // held while a snapshot is made
+	built uint64     // version of the latest; under build
+
+	netBell   chan struct{} // look at the networks again
+	saveError string        // said already; run's alone
+
+	published  chan struct{} // after each snapshot; holds one
+	hostsError string        // of the hosts file, said already; run's alone
 }
 
 func newNames(d *Daemon) *names {
-	n := &names{d: d, sets: map[jobspecs.Key]dns.Set{}, nets: map[string]netip.Prefix{}, down: map[string]string{}}
+	n := &names{d: d, sets: map[jobspecs.Key]dns.Set{}, nets: map[string]netip.Prefix{}, down: map[string]string{}, published: make(chan struct{}, 1), netBell: make(chan struct{}, 1)}
+	sockets, err := dns.Inherited(os.Getenv)
+	if err != nil {
+		d.log.Warn("sockets that were handed over are not used", "error", err)
+	}
 	n.server = dns.NewServer(dns.Config{
 		Log:     n.log,
 		Forward: d.cfg.DNSForward, ForwardOff: d.cfg.DNSForwardOff, Domain: d.cfg.Domain,
+		AllowFrom: d.cfg.DNSAllowFrom, Sockets: sockets,
 	})
 	return n
 }
@@ -83,88 +103,79 @@ func (n *names) drop(key jobspecs.Key) {
 	n.publish()
 }
 
-// publish swaps the zone. Before run has read the store nothing is published:
-// the server then says that it does not know, not that there is nothing.
+// publish swaps the snapshot: when it returns, every change that was made before is
+// answered. Changes that come side by side share one snapshot. Before run has read
+// what is stored nothing is published: the server then says that it does not know,
+// not that there is nothing.
 func (n *names) publish() {
+	since := time.Now()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.ready {
+	n.version++
+	mine := n.version
+	n.mu.Unlock()
+
+	n.build.Lock()
+	defer n.build.Unlock()
+	n.mu.Lock()
+	if !n.ready || n.built >= mine {
+		n.mu.Unlock()
 		return
 	}
 	n.serial = max(n.serial+1, uint32(time.Now().Unix()))
-	z := dns.Zone{Domain: n.d.cfg.Domain, Serial: n.serial}
-	for _, s := range n.sets {
-		z.Sets = append(z.Sets, s)
-	}
-	sort.Slice(z.Sets, func(i, j int) bool {
-		a, b := z.Sets[i], z.Sets[j]
-		return a.Namespace+"/"+a.Name < b.Namespace+"/"+b.Name
-	})
-	for ns, p := range n.nets {
-		z.Networks = append(z.Networks, dns.Network{Namespace: ns, Subnet: p, Gateway: p.Masked().Addr().Next()})
-	}
-	sort.Slice(z.Networks, func(i, j int) bool { return z.Networks[i].Namespace < z.Networks[j].Namespace })
+	z := n.zone()
+	n.built = n.version
+	n.mu.Unlock()
 	n.server.Publish(dns.Build(z))
+	n.server.Propagated(time.Since(since))
+	select {
+	case n.published <- struct{}{}:
+	default: // what waits there will see this one too
+	}
 }
 
 // run serves names until ctx ends; then members are switched to the engine's
 // own resolver, before the sockets close.
 func (n *names) run(ctx context.Context) error {
-	if err := n.load(); err != nil {
-		return err
-	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel()
 	done := make(chan error, 1)
+	n.recall()
 	go func() { done <- n.server.Run(serving) }()
 	n.listen()
+	if err := n.load(); err != nil {
+		cancel()
+		return errors.Join(err, <-done)
+	}
+	n.listen()
+	watching.Go(func() { n.watchNetworks(serving) })
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
+	var soon <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
+			n.save()
 			n.handOver()
+			n.answerTheLast()
 			cancel()
 			return <-done
 		case err := <-done:
 			return err
+		case <-n.published:
+			if soon == nil { // changes that never cease are written all the same
+				soon = time.After(hostsDelay)
+			}
+		case <-soon:
+			soon = nil
+			n.save()
+			n.keepHosts()
 		case <-tick.C:
 			n.mind()
+			n.keepHosts() // somebody may have asked for the block, or replaced the file
 		}
 	}
-}
-
-// load publishes what the store knows, before the engine is asked.
-func (n *names) load() error {
-	subnets, err := n.d.store.Subnets()
-	if err != nil {
-		return err
-	}
-	keys, err := n.d.store.Keys()
-	if err != nil {
-		return err
-	}
-	known := map[jobspecs.Key]dns.Set{}
-	for _, key := range keys {
-		s, err := n.d.remembered(key)
-		if err != nil {
-			return err
-		}
-		known[key] = s
-	}
-	n.mu.Lock()
-	for ns, p := range subnets {
-		n.nets[ns] = p
-	}
-	for key, s := range known {
-		if _, told := n.sets[key]; !told {
-			n.sets[key] = s
-		}
-	}
-	n.ready = true
-	n.mu.Unlock()
-	n.publish()
-	return nil
 }
 
 // remembered are the names of a set as the store knows it: members that were
@@ -186,7 +197,7 @@ func (d *Daemon) remembered(key jobspecs.Key) (dns.Set, error) {
 	out := d.staticNames(&s)
 	for _, o := range env.Ordinals {
 		ready := !v.Members[o].ReadySince.IsZero()
-		out.Members = append(out.Members, dns.Member{Name: jobspecs.MemberName(key.Name, o), Address: s.addresses[o], Running: ready, Ready: ready})
+		out.Members = append(out.Members, dns.Member{Name: jobspecs.MemberName(key.Name, o), Address: s.addresses[o], Running: ready, Ready: ready, Loopback: hostAddress(&s, nil, o)})
 	}
 	return out, nil
 }
@@ -201,7 +212,7 @@ func (n *names) listen() {
 	}
 	addrs := append([]netip.AddrPort(nil), n.d.cfg.DNSListen...)
 	for _, p := range n.nets {
-		addrs = append(addrs, netip.AddrPortFrom(p.Masked().Addr().Next(), dnsPort))
+		addrs = append(addrs, netip.AddrPortFrom(gatewayOf(p), dnsPort))
 	}
 	n.mu.Unlock()
 	n.server.SetListeners(addrs)
@@ -220,7 +231,7 @@ func (n *names) mind() {
 	}
 	at := map[netip.Addr]string{}
 	for ns, p := range n.nets {
-		at[p.Masked().Addr().Next()] = ns
+		at[gatewayOf(p)] = ns
 	}
 	n.mu.Unlock()
 	for _, l := range n.server.Status() {
@@ -253,6 +264,17 @@ func (n *names) handOver() {
 	}
 	n.mu.Unlock()
 	n.resolve(up)
+}
+
+// lastLookUps is for who read the old file and has not asked yet.
+const lastLookUps = 200 * time.Millisecond
+
+// answerTheLast goes on serving for a moment after members were told to ask
+// elsewhere: none of their questions is lost.
+func (n *names) answerTheLast() {
+	if n.d.parts.Resolve != nil {
+		time.Sleep(lastLookUps)
+	}
 }
 
 // resolve switches the members' resolvers.

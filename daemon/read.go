@@ -173,12 +173,17 @@ func (d *Daemon) History(ctx context.Context, key jobspecs.Key) ([]jobspecs.Hist
 		}
 	}
 	out := []jobspecs.HistoryRow{}
+	var before jobspecs.Template // what went before the first is not known
 	for _, r := range v.Revisions {
 		row := jobspecs.HistoryRow{
 			Number: r.Number, Name: r.Name, Created: r.Created, Cause: r.Cause, Members: running[r.Name],
-			Current: r.Name == v.Record.Current, Update: r.Name == v.Record.Update, Images: []string{},
-			Template: r.Template, Source: r.Origin.Source,
+			Current: r.Name == v.Record.Current, Update: r.Name == v.Record.Update, Images: []string{}, Changes: []jobspecs.Change{},
 		}
+		if before != nil {
+			row.Changes = append(row.Changes, hcl.Diff(before, r.Template)...)
+		}
+		before = r.Template
+		row.Template, row.Source = d.shown(&r)
 		if row.Members == nil {
 			row.Members = []string{}
 		}
@@ -197,7 +202,8 @@ func (d *Daemon) Source(_ context.Context, key jobspecs.Key) (client.StoredSourc
 		return client.StoredSource{}, notFoundOr(key, err)
 	}
 	s, err := d.store.Scope(key)
-	return client.StoredSource{Generation: r.Generation, Scope: client.Scope{Sources: s.Sources, Inputs: s.Inputs}, Overrides: r.Overrides}, err
+	sources, inputs := hcl.RedactedScope(s.Sources, s.Inputs)
+	return client.StoredSource{Generation: r.Generation, Scope: client.Scope{Sources: sources, Inputs: inputs}, Overrides: r.Overrides}, err
 }
 
 // Events gives the stored ones, then follows.
@@ -231,6 +237,9 @@ func (d *Daemon) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOp
 	if !ok {
 		return unsupported("logs")
 	}
+	if err := d.hasContainer(name, o.Container); err != nil {
+		return err
+	}
 	return memberProblem(name, logs.Logs(ctx, name, o, stdout, stderr))
 }
 
@@ -239,6 +248,9 @@ func (d *Daemon) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecO
 	execs, ok := d.parts.Engine.(runtime.Execs)
 	if !ok {
 		return 0, unsupported("exec")
+	}
+	if err := d.hasContainer(name, o.Container); err != nil {
+		return 0, err
 	}
 	code, err := execs.Exec(ctx, name, o)
 	return code, memberProblem(name, err)
@@ -294,7 +306,7 @@ func (d *Daemon) Explain(ctx context.Context, namespace, member string) (jobspec
 	}
 	for i := range s.Members {
 		if s.Members[i].Name == member {
-			e := explain(s, &s.Members[i], plan)
+			e := explain(s, &s.Members[i], plan, time.Now())
 			e.Events = d.lastEvents(key, member, 10)
 			return e, nil
 		}

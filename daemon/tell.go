@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"sort"
 	"time"
 
@@ -25,22 +27,20 @@ func (l *loop) tell(s sight, plan planner.Plan) {
 	if o := s.view.Record.Overrides; !reflect.DeepEqual(o, jobspecs.Overrides{}) {
 		status.Overrides = &o
 	}
+	tellRolled(&status, s.view.Record.Rolled, typed(l.key.Namespace, l.key.Name))
 	l.tellFailures(&status)
 	status.Endpoints = l.d.endpoints(&s)
 	if l.d.names != nil && l.d.names.degraded(l.key.Namespace) {
 		addCondition(&status, jobspecs.CondDegraded, "DNS", l.d.names.why(l.key.Namespace))
 	}
 	l.publish(status, plan)
+	l.met = true
+	l.tellNotes(s.world.Pods)
 }
 
 // tellFailures shows engine calls that failed, which no pod can show.
 func (l *loop) tellFailures(status *jobspecs.Status) {
-	keys := make([]string, 0, len(l.failing))
-	for k := range l.failing {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(l.failing), failureKey.compare) {
 		f := l.failing[k]
 		reason, mendable := permanent(f.err)
 		if mendable && f.tries >= 2 {
@@ -48,7 +48,7 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 		}
 		for i := range status.Members {
 			m := &status.Members[i]
-			if memberOf(k) != m.Name {
+			if !k.about(m) {
 				continue
 			}
 			m.Message = f.err.Error()
@@ -60,23 +60,6 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 			}
 		}
 	}
-}
-
-// memberOf reads the member out of a failureKey.
-func memberOf(key string) string {
-	for _, op := range []planner.Op{planner.CreateVolume, planner.DeleteVolume, planner.Create, planner.Refresh, planner.Stop, planner.Remove, planner.Forget} {
-		prefix := string(op) + " "
-		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
-			rest := key[len(prefix):]
-			for i := range rest {
-				if rest[i] == ' ' {
-					return rest[:i]
-				}
-			}
-			return rest
-		}
-	}
-	return ""
 }
 
 // tellBlind shows that nothing is known: the last members, as Unknown.
@@ -152,49 +135,13 @@ func (l *loop) publish(status jobspecs.Status, plan planner.Plan) {
 	if old != nil && reflect.DeepEqual(old.status, status) {
 		return
 	}
-	if old != nil {
-		l.news(old.status, status)
+	if old != nil && l.met { // what is known from the store alone is no news
+		l.tellNews(old.status, status)
 	}
 	l.seen.put(&snapshot{status: status, plan: plan})
-}
-
-// news records what happened to members between two snapshots.
-func (l *loop) news(old, now jobspecs.Status) {
-	before := map[string]jobspecs.Member{}
-	for _, m := range old.Members {
-		before[m.Name] = m
+	if old == nil || old.status.ObservedGeneration != status.ObservedGeneration || holds(old.status, jobspecs.CondAvailable) != holds(status, jobspecs.CondAvailable) {
+		l.d.kickFollowers(l.key)
 	}
-	for _, m := range now.Members {
-		b, ok := before[m.Name]
-		if !ok {
-			continue
-		}
-		if m.Restarts > b.Restarts {
-			l.d.events.record(l.key, m.Name, warning, "Restarted", restartMessage(m))
-		}
-		switch {
-		case m.Ready && !b.Ready:
-			l.d.events.record(l.key, m.Name, normal, "Ready", "is ready")
-		case !m.Ready && b.Ready && m.Phase == string(runtime.Running):
-			l.d.events.record(l.key, m.Name, warning, "Unready", m.Message)
-		}
-		troubled := m.Phase == string(runtime.Failed) || m.Phase == string(runtime.Backoff)
-		if troubled && (m.Reason != b.Reason || m.Phase != b.Phase) {
-			l.d.events.record(l.key, m.Name, warning, m.Reason, m.Message)
-		}
-	}
-}
-
-func restartMessage(m jobspecs.Member) string {
-	for _, c := range m.Containers {
-		if c.OOMKilled {
-			return "restarted: it ran out of memory"
-		}
-	}
-	if m.Message != "" {
-		return "restarted: " + m.Message
-	}
-	return "restarted"
 }
 
 // namesOf is what DNS shall know of the set.
@@ -212,7 +159,7 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 	}
 	ordinals := map[int]bool{}
 	if s.world.Deleting == nil {
-		for _, o := range planner.Ordinals(s.world.Set.StartOrdinal, s.world.Replicas) {
+		for _, o := range s.world.Set.Ordinals(s.world.Replicas) {
 			ordinals[o] = true
 		}
 	}
@@ -229,6 +176,7 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 			m.Ready = p.Ready && p.Phase == runtime.Running
 			m.Leaving = leaving[m.Name] || p.Phase == runtime.Stopping
 		}
+		m.Loopback = hostAddress(s, pods[o], o)
 		out.Members = append(out.Members, m)
 	}
 	return out
@@ -244,7 +192,9 @@ func (d *Daemon) staticNames(s *sight) dns.Set {
 	for _, t := range s.world.Needed() {
 		for _, c := range s.world.Specs[t].Spec.Containers {
 			for _, p := range c.Ports {
-				out.Ports = append(out.Ports, dns.Port{Name: p.Name, Protocol: p.Protocol, Number: p.Container})
+				if p.Name != "" { // one without is the same port, published once more
+					out.Ports = append(out.Ports, dns.Port{Name: p.Name, Protocol: p.Protocol, Number: p.Container})
+				}
 			}
 		}
 		if len(out.Ports) > 0 {
@@ -265,7 +215,7 @@ func (d *Daemon) endpoints(s *sight) []jobspecs.Endpoint {
 			all.Addresses = append(all.Addresses, p.Address.String())
 		}
 	}
-	for _, o := range planner.Ordinals(set.StartOrdinal, s.world.Replicas) {
+	for _, o := range set.Ordinals(s.world.Replicas) {
 		if a := s.addresses[o]; a.IsValid() {
 			name := jobspecs.FQDN(jobspecs.MemberName(set.Name, o), set.Service, set.Namespace, d.cfg.Domain)
 			out = append(out, jobspecs.Endpoint{Name: name, Addresses: []string{a.String()}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -32,8 +33,8 @@ func (d *Daemon) override(ctx context.Context, v *store.View, cause string, edit
 	if err := w.settle(spec, v); err != nil {
 		return nil, invalid(err.Error())
 	}
-	if err := hcl.Check(checked(w.set, w.replicas), w.template); err != nil {
-		return nil, invalid(err.Error())
+	if err := d.checkSpec(checked(w.set, w.replicas), w.template, nil); err != nil {
+		return nil, err
 	}
 	return d.change(ctx, v, w, nil, cause)
 }
@@ -42,9 +43,6 @@ func checked(set jobspecs.Set, replicas int) *jobspecs.Set {
 	set.Replicas = &replicas
 	return &set
 }
-
-// MaxReplicas is the most members a set may have.
-const MaxReplicas = 10000
 
 // Scale changes the number of members, beside the source.
 func (d *Daemon) Scale(ctx context.Context, key jobspecs.Key, r client.ScaleRequest) (client.Result, error) {
@@ -58,8 +56,8 @@ func (d *Daemon) Scale(ctx context.Context, key jobspecs.Key, r client.ScaleRequ
 	if r.Relative {
 		n += v.Record.Replicas
 	}
-	if n < 0 || n > MaxReplicas {
-		return client.Result{}, invalid(fmt.Sprintf("replicas must be between 0 and %d, not %d", MaxReplicas, n))
+	if n < 0 || n > jobspecs.MaxReplicas {
+		return client.Result{}, invalid(fmt.Sprintf("replicas must be between 0 and %d, not %d", jobspecs.MaxReplicas, n))
 	}
 	c, err := d.override(ctx, v, r.Cause, func(o *jobspecs.Overrides) { o.Replicas = &n })
 	if err != nil {
@@ -203,20 +201,36 @@ func (d *Daemon) restart(ctx context.Context, v *store.View, r client.RolloutReq
 	if err != nil {
 		return client.Result{}, err
 	}
+	c.restarts = true
 	return d.one(ctx, c, r.Write, v.Record.Set.Name+" restarted")
 }
 
-// pause holds the update stage, or lets it go on.
+// pause holds the update stage, or lets it go on. To resume a rollout that failed is
+// to try it again, also one that was taken back.
 func (d *Daemon) pause(ctx context.Context, v *store.View, r client.RolloutRequest, paused bool) (client.Result, error) {
-	c, err := d.override(ctx, v, r.Cause, func(*jobspecs.Overrides) {})
+	again := !paused && (v.Record.Halted != nil || v.Record.Rolled != nil)
+	c, err := d.override(ctx, v, r.Cause, func(o *jobspecs.Overrides) {
+		if again && v.Record.Rolled != nil {
+			n := o.Replicas
+			*o = v.Record.Rolled.Overrides
+			o.Replicas = n // the rollout had no part in it
+		}
+	})
 	if err != nil {
 		return client.Result{}, err
 	}
 	c.intent.Record.Paused = paused
+	if again {
+		c.intent.Resume, c.intent.Record.Halted, c.intent.Record.Rolled = true, nil, nil
+		c.intent.Record.Resumed = time.Now().UTC()
+	}
 	c.compare()
 	words := map[bool]string{true: "paused", false: "resumed"}
 	message := fmt.Sprintf("%s %s", v.Record.Set.Name, words[paused])
-	if v.Record.Paused == paused {
+	if again {
+		message += ": " + c.name + " is tried again"
+	}
+	if v.Record.Paused == paused && !again {
 		message = fmt.Sprintf("%s is %s already", v.Record.Set.Name, words[paused])
 	}
 	return d.one(ctx, c, r.Write, message)
@@ -279,13 +293,13 @@ func (d *Daemon) orphan(v *store.View, r client.DeleteRequest) (client.Result, e
 	if r.DryRun {
 		return result, nil
 	}
-	var keep []string
+	keep := store.Kept{Volumes: slices.Collect(maps.Keys(v.Volumes))}
 	addresses, err := d.store.Addresses(key)
 	if err != nil {
 		return result, err
 	}
 	for o := range addresses {
-		keep = append(keep, jobspecs.MemberName(key.Name, o))
+		keep.Members = append(keep.Members, jobspecs.MemberName(key.Name, o))
 	}
 	if err := d.store.Delete(key, keep); err != nil {
 		return result, err

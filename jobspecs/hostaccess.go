@@ -75,7 +75,7 @@ func (p *PodSpec) published(ports []Port, mode string) []Port {
 		switch {
 		case port.Host == 0:
 			out = append(out, at)
-		case at.Host == 0, at == port:
+		case at.Host == 0, at == port, mode == HostPorts: // the spec has a base of its own
 			out = append(out, port)
 		default:
 			at.Name = ""

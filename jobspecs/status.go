@@ -211,6 +211,7 @@ type HistoryRow struct {
 	Current  bool      `json:"current"`
 	Update   bool      `json:"update"`
 	Images   []string  `json:"images"`
+	Changes  []Change  `json:"changes"` // of the template, from the revision before
 	Template Template  `json:"template,omitempty"`
 	Source   []Source  `json:"source,omitempty"`
 }

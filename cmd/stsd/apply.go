@@ -34,16 +34,13 @@ func newApplyCmd(a *app) *cobra.Command {
 	f.writeFlags.add(cmd.Flags())
 	f.followFlags.add(cmd.Flags())
 	cmd.Flags().Int64Var(&f.expect, "expect-generation", -1, "refuse (exit 5) when the stored generation is another; 0: when the set exists")
-	cmd.Flags().BoolVar(&f.registryAuth, "with-registry-auth", false, "send this client's registry credentials (not supported yet)")
+	cmd.Flags().BoolVar(&f.registryAuth, "with-registry-auth", false, "send this client's credentials for the images' registries; the daemon keeps them sealed")
 	return cmd
 }
 
 func (a *app) apply(cmd *cobra.Command, f *applyFlags, args []string) error {
 	ctx := cmd.Context()
-	if f.registryAuth {
-		return notYet("--with-registry-auth")
-	}
-	req, said, err := a.applyRequest(f, args)
+	req, said, err := a.applyRequest(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -73,14 +70,17 @@ func (a *app) apply(cmd *cobra.Command, f *applyFlags, args []string) error {
 
 // applyRequest is what the arguments ask for; said are the diagnostics printed
 // already.
-func (a *app) applyRequest(f *applyFlags, args []string) (req client.ApplyRequest, said []jobspecs.Diagnostic, err error) {
+func (a *app) applyRequest(ctx context.Context, f *applyFlags, args []string) (req client.ApplyRequest, said []jobspecs.Diagnostic, err error) {
 	names := append(slices.Clone(f.files), args...)
 	plan, ok, err := a.savedPlan(names)
 	if err != nil {
 		return req, nil, err
 	}
 	if ok {
-		return f.fromPlan(plan.Request)
+		if req, said, err = f.fromPlan(plan.Request); err == nil && f.registryAuth {
+			req.Registries, err = a.registryAuths(ctx, plan.Registries)
+		}
+		return req, said, err
 	}
 	s, err := a.readSpecs(&f.specFlags, args)
 	if err != nil {
@@ -96,6 +96,11 @@ func (a *app) applyRequest(f *applyFlags, args []string) (req client.ApplyReques
 			return req, nil, usagef("--expect-generation is about one set; these files have %d", len(keys))
 		}
 		req.Expect = map[string]int64{a.placed(keys[0]).String(): f.expect}
+	}
+	if f.registryAuth {
+		if req.Registries, err = a.registryAuths(ctx, s.registries()); err != nil {
+			return req, nil, err
+		}
 	}
 	return req, s.found, nil
 }

@@ -27,6 +27,16 @@ func (a *app) complete(cmd *cobra.Command, flag string, c completer) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, c) // fails for a flag that does not exist: a test completes each
 }
 
+// first completes the first argument, and nothing after it.
+func first(c completer) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c(cmd, args, typed)
+	}
+}
+
 // completeWithin is how long a shell waits for names.
 const completeWithin = time.Second
 
@@ -68,6 +78,40 @@ func (a *app) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]s
 		}
 		return out, err
 	})
+}
+
+// completeContainers gives the containers of the members that the first argument
+// names.
+func (a *app) completeContainers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.names(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
+		if len(args) == 0 {
+			return nil, nil
+		}
+		members, _, err := a.members(ctx, c, args[:1])
+		var out []string
+		for _, m := range members {
+			for _, c := range m.Containers {
+				if word := c.Name + "\t" + c.Kind; !slices.Contains(out, word) {
+					out = append(out, word)
+				}
+			}
+		}
+		return out, err
+	})
+}
+
+// completeImages gives sets, then "CONTAINER=" of the set: which image is to
+// follow nobody knows.
+func (a *app) completeImages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeSets(cmd, args, typed)
+	}
+	words, _ := a.completeContainers(cmd, args, typed)
+	for i, w := range words {
+		name, _, _ := strings.Cut(w, "\t")
+		words[i] = name + "="
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func (a *app) namespaceOf(typed string) string {

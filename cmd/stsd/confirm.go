@@ -18,21 +18,28 @@ type writeFlags struct {
 	dryRun bool
 	yes    bool
 	cause  string
+	force  bool
 }
 
 func (w *writeFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&w.dryRun, "dry-run", false, "show the plan and write nothing")
 	f.BoolVar(&w.yes, "yes", false, "go on where data would be lost sight of")
+	f.BoolVar(&w.force, "force", false, "go past the set's guard and the vetoes of its hooks")
 	f.StringVarP(&w.cause, "message", "m", "", "cause of the change, kept with the revision")
 }
 
 func (w *writeFlags) write() client.Write {
-	return client.Write{DryRun: w.dryRun, Yes: w.yes, Cause: w.cause}
+	return client.Write{DryRun: w.dryRun, Yes: w.yes, Cause: w.cause, Force: w.force}
 }
 
 // confirmed sends a write, and again with the user's consent where the daemon
 // asks for it: on a terminal by the set's name, elsewhere not at all.
 func confirmed[Out any](ctx context.Context, a *app, w client.Write, send func(context.Context, client.Write) (Out, error)) (Out, error) {
+	return confirmedThing(ctx, a, "set", w, send)
+}
+
+// confirmedThing is confirmed for something else than a set.
+func confirmedThing[Out any](ctx context.Context, a *app, thing string, w client.Write, send func(context.Context, client.Write) (Out, error)) (Out, error) {
 	for {
 		out, err := send(ctx, w)
 		var p *client.Problem
@@ -43,7 +50,7 @@ func confirmed[Out any](ctx context.Context, a *app, w client.Write, send func(c
 		if !a.asks() || p.Set == "" || slices.Contains(w.Confirm, p.Set) {
 			return out, err
 		}
-		if err := a.ask(ctx, shortName(p.Set)); err != nil {
+		if err := a.ask(ctx, thing, shortName(p.Set)); err != nil {
 			return out, err
 		}
 		w.Confirm = append(w.Confirm, p.Set)
@@ -64,9 +71,9 @@ func dataLine(d string) string {
 	return "data: " + d
 }
 
-// ask wants the set's name typed.
-func (a *app) ask(ctx context.Context, set string) error {
-	fmt.Fprintf(a.stderr, "Type the name of the set (%s) to go on: ", set)
+// ask wants the name of a set, or of another thing, typed.
+func (a *app) ask(ctx context.Context, thing, name string) error {
+	fmt.Fprintf(a.stderr, "Type the name of the %s (%s) to go on: ", thing, name)
 	typed := make(chan string, 1)
 	go func() { // not waited for: nothing interrupts a Read of a terminal
 		line, _ := bufio.NewReader(a.stdin).ReadString('\n') // an end is no consent
@@ -77,7 +84,7 @@ func (a *app) ask(ctx context.Context, set string) error {
 		fmt.Fprintln(a.stderr)
 		return context.Cause(ctx)
 	case got := <-typed:
-		if got != set {
+		if got != name {
 			return &exitError{code: exitRefused, err: fmt.Errorf("not confirmed; nothing was changed")}
 		}
 		return nil

@@ -24,7 +24,7 @@ import (
 type daemonFlags struct {
 	dataDir, socket, dockerHost, runDir string
 	subnetPool, domain, engine          string
-	dnsListen, dnsForward               []string
+	dnsListen, dnsForward, dnsAllow     []string
 	logLevel, logFormat                 string
 }
 
@@ -58,8 +58,9 @@ func newDaemonCmd(a *app) *cobra.Command {
 	fl.StringVar(&f.runDir, "run-dir", "", "folder of the members' resolver files (default /run/stsd, or $XDG_RUNTIME_DIR/stsd)")
 	fl.StringVar(&f.subnetPool, "subnet-pool", docker.DefaultPool.String(), "where the namespaces' networks are cut from")
 	fl.StringVar(&f.domain, "domain", "cluster.local", "cluster domain")
-	fl.StringSliceVar(&f.dnsListen, "dns-listen", nil, "further addresses to answer DNS on, beside the gateways; \"off\" serves none")
+	fl.StringSliceVar(&f.dnsListen, "dns-listen", []string{defaultDNSListen}, "addresses to answer this machine's programs on, beside the gateways for members; \"off\" serves no DNS")
 	fl.StringSliceVar(&f.dnsForward, "dns-forward", nil, "servers that foreign names go to (default: the host's); \"off\" refuses them")
+	fl.StringSliceVar(&f.dnsAllow, "dns-allow-from", nil, "networks, as in 192.168.0.0/16, whose machines may ask for members' names too; nothing is forwarded for them")
 	fl.StringVar(&f.engine, "engine", "docker", "what runs the members: docker, or sim (in memory, to try specs and commands on)")
 	fl.StringVar(&f.logLevel, "log-level", "info", "trace, debug, info, warn, error")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -127,7 +128,7 @@ func (f daemonFlags) config(logs io.Writer) (daemon.Config, error) {
 	return cfg, f.dns(&cfg)
 }
 
-// dns reads the two DNS flags.
+// dns reads the DNS flags.
 func (f daemonFlags) dns(cfg *daemon.Config) error {
 	for _, s := range f.dnsListen {
 		if s == "off" {
@@ -139,6 +140,13 @@ func (f daemonFlags) dns(cfg *daemon.Config) error {
 			return fmt.Errorf("--dns-listen %q: want ADDRESS:PORT or off", s)
 		}
 		cfg.DNSListen = append(cfg.DNSListen, a)
+	}
+	for _, s := range f.dnsAllow {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return fmt.Errorf("--dns-allow-from %q: want a network, as in 192.168.0.0/16", s)
+		}
+		cfg.DNSAllowFrom = append(cfg.DNSAllowFrom, p.Masked())
 	}
 	for _, s := range f.dnsForward {
 		if s == "off" {
@@ -190,6 +198,14 @@ func dockerParts(cfg docker.Config) (daemon.Parts, error) {
 			return "docker " + v, err
 		},
 		Resolve: host.SetResolver,
+		Networks: func(ctx context.Context) ([]daemon.Network, error) {
+			found, err := host.Networks(ctx)
+			out := make([]daemon.Network, len(found))
+			for i, n := range found {
+				out[i] = daemon.Network{Namespace: n.Namespace, Name: n.Name, Subnet: n.Subnet, Gateway: n.Gateway, Others: n.Others}
+			}
+			return out, err
+		},
 	}, nil
 }
 

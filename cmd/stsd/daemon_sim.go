@@ -18,6 +18,7 @@ var simImages = map[string]sim.Program{
 	"slow:1":        {ReadyAfter: time.Second},
 	"never-ready:1": {NeverReady: true},
 	"crash:1":       {ExitAfter: 10 * time.Millisecond, ExitCode: 1},
+	"done:1":        {ExitAfter: 10 * time.Millisecond},
 }
 
 // simParts is an engine in memory: members that exist nowhere, to try specs and

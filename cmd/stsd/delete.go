@@ -34,7 +34,7 @@ func newDeleteCmd(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.volumes, "volumes", "", "delete or retain, whatever the spec says")
 	cmd.Flags().StringVar(&f.cascade, "cascade", "", "orphan: forget the set, leave its members and volumes")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "follow until it is gone")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to follow with --wait (0: no limit)")
+	timeoutVar(cmd.Flags(), &f.timeout, "how long to follow with --wait (0: no limit)")
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "do not follow (as without --wait)")
 	a.complete(cmd, "volumes", words("delete", "retain"))
 	a.complete(cmd, "cascade", words("orphan"))
@@ -107,11 +107,30 @@ func (a *app) doomed(f *deleteFlags, args []string) ([]jobspecs.Key, error) {
 		return nil, err
 	}
 	var keys []jobspecs.Key
-	for _, k := range s.keys() {
+	for _, k := range startOrder(&s) {
 		keys = append(keys, a.placed(k))
 	}
 	slices.Reverse(keys)
 	return keys, nil
+}
+
+// startOrder are the sets of the specs in the order in which they start: as written,
+// each after those of start_after.
+func startOrder(s *specs) []jobspecs.Key {
+	var names []string
+	after, keys := map[string][]string{}, map[string]jobspecs.Key{}
+	for _, sp := range s.sets {
+		name := sp.Set.Key().String()
+		names, keys[name] = append(names, name), sp.Set.Key()
+		for _, other := range sp.Set.StartAfter {
+			after[name] = append(after[name], jobspecs.Key{Namespace: sp.Set.Namespace, Name: other}.String())
+		}
+	}
+	var out []jobspecs.Key
+	for _, name := range jobspecs.StartOrder(names, after) {
+		out = append(out, keys[name])
+	}
+	return out
 }
 
 func deleted(done []client.Result, waits bool) view {

@@ -51,7 +51,7 @@ type difference struct {
 }
 
 func (a *app) diffFiles(cmd *cobra.Command, f *diffFlags, args []string) error {
-	_, resp, err := a.planSpecs(cmd.Context(), &f.specFlags, args)
+	_, _, resp, err := a.planSpecs(cmd.Context(), &f.specFlags, args)
 	if err != nil {
 		return err
 	}

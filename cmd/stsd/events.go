@@ -27,7 +27,7 @@ func newEventsCmd(a *app) *cobra.Command {
 		Short:             "Show what happened",
 		Long:              "events shows what happened, oldest first. -o json writes one object a line.",
 		Args:              args(0, 1, "TARGET"),
-		ValidArgsFunction: a.completeTargets,
+		ValidArgsFunction: first(a.completeTargets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.events(cmd.Context(), f, args) },
 	}
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with those that happen from now")
@@ -163,7 +163,7 @@ func (a *app) eventsView(list []jobspecs.Event, namespaces bool) view {
 func (a *app) eventRows(list []jobspecs.Event, namespaces bool) [][]string {
 	var rows [][]string
 	for _, e := range list {
-		row := []string{a.age(&e.Time), e.Type, e.Reason, objectOf(e), eventText(e)}
+		row := []string{a.age(&e.Time), e.Type, e.Reason, objectOf(e), a.eventText(e)}
 		if namespaces {
 			row = append([]string{e.Namespace}, row...)
 		}
@@ -174,7 +174,7 @@ func (a *app) eventRows(list []jobspecs.Event, namespaces bool) [][]string {
 
 // eventLine shows one event while following.
 func (a *app) eventLine(e jobspecs.Event) error {
-	_, err := io.WriteString(a.stdout, fmt.Sprintf("%s  %s  %s  %s  %s\n", e.Time.Local().Format(time.TimeOnly), e.Type, e.Reason, objectOf(e), eventText(e)))
+	_, err := io.WriteString(a.stdout, fmt.Sprintf("%s  %s  %s  %s  %s\n", e.Time.Local().Format(time.TimeOnly), e.Type, e.Reason, objectOf(e), a.eventText(e)))
 	return err
 }
 
@@ -185,9 +185,13 @@ func objectOf(e jobspecs.Event) string {
 	return orDash(e.Set)
 }
 
-func eventText(e jobspecs.Event) string {
-	if e.Count > 1 {
+// eventText is the message, with how often it was given and since when.
+func (a *app) eventText(e jobspecs.Event) string {
+	switch {
+	case e.Count > 1 && e.FirstTime.IsZero():
 		return fmt.Sprintf("%s (%d times)", firstLine(e.Message), e.Count)
+	case e.Count > 1:
+		return fmt.Sprintf("%s (%d times, first %s ago)", firstLine(e.Message), e.Count, a.age(&e.FirstTime))
 	}
 	return firstLine(e.Message)
 }

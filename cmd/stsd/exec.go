@@ -26,7 +26,7 @@ func newExecCmd(a *app) *cobra.Command {
 		Short:             "Run a command in a member; its exit code is passed on",
 		Long:              "exec runs a command in a member and passes its exit code on; stsd's own failures are 125.",
 		Example:           "  stsd exec -it web-0 -- sh\n  stsd exec --all web -- hostname",
-		ValidArgsFunction: a.completeTargets,
+		ValidArgsFunction: first(a.completeTargets),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.ArgsLenAtDash()
 			if at < 0 {
@@ -37,8 +37,9 @@ func newExecCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&f.stdin, "stdin", "i", false, "pass standard input on")
 	cmd.Flags().BoolVarP(&f.tty, "tty", "t", false, "give the command a terminal")
-	cmd.Flags().StringVarP(&f.container, "container", "c", "", "container (default: the main one)")
+	cmd.Flags().StringVarP(&f.container, "container", "c", "", "container (default: the first main one)")
 	cmd.Flags().BoolVar(&f.all, "all", false, "in every member of TARGET, one after the other")
+	a.complete(cmd, "container", a.completeContainers)
 	return cmd
 }
 
@@ -57,6 +58,7 @@ func (a *app) exec(ctx context.Context, f execFlags, targets, command []string) 
 	if err != nil {
 		return err
 	}
+	a.sayDefaulted(f.container, members)
 	if f.all {
 		return a.execAll(ctx, c, f, members, command)
 	}

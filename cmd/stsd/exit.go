@@ -99,7 +99,7 @@ func problemCode(p *client.Problem) int {
 	switch p.Type {
 	case client.ProblemChanged:
 		return exitChanged
-	case client.ProblemUnconfirmed:
+	case client.ProblemUnconfirmed, client.ProblemGuard:
 		return exitRefused
 	}
 	return exitFailure
@@ -149,6 +149,9 @@ func (a *app) next(cmd *cobra.Command, err error) []string {
 	var p *client.Problem
 	if errors.As(err, &p) && p.Type == client.ProblemUnconfirmed {
 		return []string{fmt.Sprintf("stsd %s … --yes, when the data may go", verbOf(cmd))}
+	}
+	if errors.As(err, &p) && p.Type == client.ProblemGuard {
+		return []string{fmt.Sprintf("stsd %s … --force, when fewer may run", verbOf(cmd))}
 	}
 	if errors.As(err, &p) && p.Type == client.ProblemEngine {
 		return []string{"stsd version, which shows what the daemon sees of the engine"}

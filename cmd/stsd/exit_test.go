@@ -87,8 +87,9 @@ func TestExitCodes(t *testing.T) {
 		{"foreign verb", 64, nil, "up " + file},
 		{"unknown verb of a group", 64, nil, "rollout frobnicate"},
 		{"no verb of a group", 64, nil, "rollout"},
-		{"verb to come", 64, nil, "stop web-1"},
-		{"replace of a volume that is there", 64, nil, "replace web-1"},
+		{"verb to come", 64, nil, "attach web-1"},
+		{"replace of a set", 64, nil, "replace web"},
+		{"fresh volumes for two", 64, nil, "replace web-0 web-1 --fresh-volume"},
 		{"unknown flag", 64, nil, "ls --frobnicate"},
 		{"bad value of a flag", 64, nil, "apply --timeout soon " + file},
 		{"unknown format", 64, nil, "ls -o xml"},
@@ -104,7 +105,6 @@ func TestExitCodes(t *testing.T) {
 		{"TCP", 64, nil, "-H tcp://127.0.0.1:1 ls"},
 		{"no namespace", 64, nil, "ls -n Bad_Name"},
 		{"two namespaces", 64, nil, "status -n prod default/web"},
-		{"credentials", 64, nil, "apply --with-registry-auth " + file},
 		{"cascade", 64, nil, "delete web --cascade=foreground"},
 		{"wait for what", 64, nil, "wait web --for=godot"},
 
@@ -173,7 +173,7 @@ func TestErrorsEndWithWhatToType(t *testing.T) {
 		args  string
 		last  string
 	}{
-		{apitest.World(), "delete web-1", "  try: stsd replace web-1, to have it made anew (not supported yet)"},
+		{apitest.World(), "delete web-1", "  try: stsd replace web-1, to have it made anew"},
 		{apitest.World(), "status web-1", "  try: stsd explain web-1"},
 		{apitest.World(), "rollout restart web-1 --detach", "  try: stsd rollout restart web"},
 		{apitest.World(), "explain web", "  try: stsd status web"},
@@ -221,7 +221,7 @@ func TestOnlyTheSetsNameConfirms(t *testing.T) {
 	for typed, want := range map[string]int{"web\n": exitOK, " web \n": exitOK, "web": exitOK, "y\n": exitRefused, "": exitRefused, "webb\n": exitRefused} {
 		var errs strings.Builder
 		a := newApp(nil, strings.NewReader(typed), &errs, &errs)
-		if got := exitCode(t.Context(), a.ask(t.Context(), "web")); got != want {
+		if got := exitCode(t.Context(), a.ask(t.Context(), "set", "web")); got != want {
 			t.Errorf("typed %q: exit %d, want %d", typed, got, want)
 		}
 	}

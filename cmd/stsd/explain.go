@@ -18,7 +18,7 @@ func newExplainCmd(a *app) *cobra.Command {
 		Use:               "explain MEMBER",
 		Short:             "Say why a member is in its state, and what to type next",
 		Args:              args(1, 1, "MEMBER"),
-		ValidArgsFunction: a.completeTargets,
+		ValidArgsFunction: first(a.completeTargets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0]) },
 	}
 }
@@ -68,6 +68,7 @@ func (a *app) writeExplanation(w io.Writer, e jobspecs.Explanation) {
 	for i, b := range e.Because {
 		fmt.Fprintf(w, "%sbecause %s\n", strings.Repeat("  ", i+1), b)
 	}
+	section(w, "Containers", a.containerRows("", e.Containers))
 	section(w, "Events", a.eventRows(e.Events, false))
 	if len(e.Next) == 0 {
 		return

@@ -23,7 +23,28 @@ type followFlags struct {
 
 func (f *followFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.detach, "detach", false, "do not follow")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to follow (0: no limit)")
+	timeoutVar(flags, &f.timeout, "how long to follow (0: no limit)")
+}
+
+// timeoutVar adds the flag --timeout.
+func timeoutVar(flags *pflag.FlagSet, into *time.Duration, usage string) {
+	flags.Var((*timeoutValue)(into), "timeout", usage)
+}
+
+// timeoutValue is a duration that is not negative.
+type timeoutValue time.Duration
+
+func (v *timeoutValue) String() string { return time.Duration(*v).String() }
+func (v *timeoutValue) Type() string   { return "duration" }
+
+// Set implements pflag.Value.
+func (v *timeoutValue) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errors.New("it cannot be negative")
+	}
+	*v = timeoutValue(d)
+	return err
 }
 
 // goal is a set that is followed until it is settled or, with gone, until it is

@@ -30,6 +30,7 @@ func TestGolden(t *testing.T) {
 		{"ps.template", []string{"ps", "-o", `go-template={{range .}}{{if eq .ordinal 1}}{{.name}} {{.restarts}}{{"\n"}}{{end}}{{end}}`}},
 		{"status.json", []string{"status", "web", "-o", "json"}},
 		{"status.txt", []string{"status", "web"}},
+		{"status-wide.txt", []string{"status", "web", "-o", "wide"}},
 		{"plan.json", []string{"plan", file, "-o", "json"}},
 		{"plan.txt", []string{"plan", file}},
 		{"plan-all.txt", []string{"plan", file, "-v"}},

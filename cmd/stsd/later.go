@@ -5,20 +5,15 @@ import "github.com/spf13/cobra"
 // later are verbs that are named and not built yet, each with what to type
 // meanwhile.
 var later = map[string][]string{
-	"restart":      {"stsd rollout restart SET"},
-	"stop":         {"stsd scale SET 0"},
-	"start":        {"stsd scale SET N"},
 	"cp":           {"stsd exec MEMBER -- cat FILE > FILE"},
 	"port-forward": nil,
 	"attach":       {"stsd logs -f MEMBER"},
 	"top":          {"docker stats"},
 	"volume":       {"stsd status SET, which lists its volumes"},
 	"snapshot":     nil,
-	"dns":          {"stsd status SET, which lists its names"},
 	"convert":      {"stsd example web"},
 	"export":       nil,
 	"config":       nil,
-	"secret":       nil,
 	"doctor":       {"stsd version"},
 	"context":      {"export STSD_HOST=unix:///path/to/stsd.sock"},
 }

@@ -39,7 +39,8 @@ func newLogsCmd(a *app) *cobra.Command {
 	flags.StringVar(&f.since, "since", "", "lines younger than this (10m) or since a time (2026-01-02T15:04:05Z)")
 	flags.BoolVarP(&f.timestamps, "timestamps", "t", false, "put the time before each line")
 	flags.BoolVarP(&f.previous, "previous", "p", false, "of the last ended container")
-	flags.StringVarP(&f.container, "container", "c", "", "container (default: the main one)")
+	flags.StringVarP(&f.container, "container", "c", "", "container (default: the first main one)")
+	a.complete(cmd, "container", a.completeContainers)
 	return cmd
 }
 
@@ -58,6 +59,7 @@ func (a *app) logs(ctx context.Context, f logFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.sayDefaulted(f.container, members)
 	if len(members) == 1 && !whole {
 		return c.Logs(ctx, podName(members[0]), o, a.stdout, a.stderr)
 	}

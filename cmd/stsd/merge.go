@@ -65,7 +65,7 @@ func (m *merger) read(ctx context.Context, member jobspecs.Member, o runtime.Log
 	var last time.Time
 	each := func(stderr bool) *lineWriter {
 		return &lineWriter{each: func(text []byte) error {
-			l := logLine{member: member.Name, stderr: stderr, text: slices.Clone(text)}
+			l := logLine{member: nameOf(member.Namespace, member.Name), stderr: stderr, text: slices.Clone(text)}
 			if at, rest, ok := stamped(l.text); ok {
 				last = at
 				if !m.options.Timestamps {
@@ -175,7 +175,7 @@ func (m *merger) follow(ctx context.Context, args []string) error {
 			if !due {
 				continue
 			}
-			s := &stream{key: key, started: *member.StartedAt, running: true}
+			s := &stream{key: key, started: *begun(member, o.Container), running: true}
 			streams[key] = s
 			wg.Go(func() { m.followOne(ctx, member, o, s, ended) })
 		}
@@ -190,8 +190,9 @@ func (m *merger) follow(ctx context.Context, args []string) error {
 // and of a new container from its start.
 func (m *merger) due(s *stream, member jobspecs.Member) (runtime.LogOptions, bool) {
 	o := m.options
+	started := begun(member, o.Container)
 	switch {
-	case member.StartedAt == nil, s != nil && s.running:
+	case started == nil, s != nil && s.running:
 		return o, false
 	case s == nil:
 		return o, true
@@ -199,8 +200,8 @@ func (m *merger) due(s *stream, member jobspecs.Member) (runtime.LogOptions, boo
 		o.Since, o.Tail = s.lostAt, "all"
 		return o, true
 	}
-	o.Since, o.Tail = *member.StartedAt, "all"
-	return o, !member.StartedAt.Equal(s.started)
+	o.Since, o.Tail = *started, "all"
+	return o, !started.Equal(s.started)
 }
 
 // pause waits for the next look and notes the streams that ended meanwhile.
@@ -223,7 +224,7 @@ func (m *merger) pause(ctx context.Context, ended <-chan *stream) bool {
 func (m *merger) followOne(ctx context.Context, member jobspecs.Member, o runtime.LogOptions, s *stream, ended chan<- *stream) {
 	each := func(stderr bool) *lineWriter {
 		return &lineWriter{each: func(text []byte) error {
-			m.print(logLine{member: member.Name, stderr: stderr, text: text})
+			m.print(logLine{member: nameOf(member.Namespace, member.Name), stderr: stderr, text: text})
 			return nil
 		}}
 	}
@@ -247,7 +248,7 @@ func (m *merger) widen(members []jobspecs.Member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, member := range members {
-		m.width = max(m.width, len(member.Name))
+		m.width = max(m.width, len(nameOf(member.Namespace, member.Name)))
 	}
 }
 

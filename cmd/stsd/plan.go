@@ -43,12 +43,12 @@ func newPlanCmd(a *app) *cobra.Command {
 }
 
 func (a *app) plan(cmd *cobra.Command, f *planFlags, args []string) error {
-	req, resp, err := a.planSpecs(cmd.Context(), &f.specFlags, args)
+	s, req, resp, err := a.planSpecs(cmd.Context(), &f.specFlags, args)
 	if err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := writePlan(f.out, req, resp.Plans); err != nil {
+		if err := writePlan(f.out, savedPlan{Request: sealed(req, resp), Registries: s.registries(), Plans: resp.Plans}); err != nil {
 			return err
 		}
 		a.say("written to %s; to do it: stsd apply %s", f.out, f.out)
@@ -63,25 +63,32 @@ func (a *app) plan(cmd *cobra.Command, f *planFlags, args []string) error {
 }
 
 // planSpecs asks the daemon for the plan of files.
-func (a *app) planSpecs(ctx context.Context, f *specFlags, args []string) (client.ApplyRequest, client.PlanResponse, error) {
-	var resp client.PlanResponse
-	s, err := a.readSpecs(f, args)
-	if err != nil {
-		return client.ApplyRequest{}, resp, err
+func (a *app) planSpecs(ctx context.Context, f *specFlags, args []string) (s specs, req client.ApplyRequest, resp client.PlanResponse, err error) {
+	if s, err = a.readSpecs(f, args); err != nil {
+		return s, req, resp, err
 	}
 	if err := a.check(s, f.strict); err != nil {
-		return client.ApplyRequest{}, resp, err
+		return s, req, resp, err
 	}
-	req := client.ApplyRequest{Scopes: s.scopes, Namespace: a.namespace}
+	req = client.ApplyRequest{Scopes: s.scopes, Namespace: a.namespace}
 	c, err := a.client()
 	if err != nil {
-		return req, resp, err
+		return s, req, resp, err
 	}
 	if resp, err = c.Plan(ctx, req); err != nil {
-		return req, resp, err
+		return s, req, resp, err
 	}
 	a.warn(resp.Diagnostics, s.found)
-	return req, resp, nil
+	return s, req, resp, nil
+}
+
+// sealed is a request fit for a file: what is sensitive in it only the daemon
+// that planned it can read.
+func sealed(req client.ApplyRequest, resp client.PlanResponse) client.ApplyRequest {
+	if len(resp.Sealed) > 0 {
+		req.Scopes, req.Sealed = nil, resp.Sealed
+	}
+	return req
 }
 
 // dryApply is apply --dry-run.
@@ -103,17 +110,20 @@ type savedPlan struct {
 	Version int                 `json:"stsd_plan"`
 	Request client.ApplyRequest `json:"request"` // with the generations that the plan saw
 	Plans   []jobspecs.Plan     `json:"plans"`   // for people
+	// Registries are those of the images, for apply --with-registry-auth.
+	Registries []string `json:"registries,omitempty"`
 }
 
 const savedPlanVersion = 1
 
-func writePlan(file string, req client.ApplyRequest, plans []jobspecs.Plan) error {
-	req.Expect = map[string]int64{}
-	for _, p := range plans {
-		req.Expect[jobspecs.Key{Namespace: p.Namespace, Name: p.Set}.String()] = p.Generation
+func writePlan(file string, p savedPlan) error {
+	p.Version = savedPlanVersion
+	p.Request.Expect = map[string]int64{}
+	for _, one := range p.Plans {
+		p.Request.Expect[jobspecs.Key{Namespace: one.Namespace, Name: one.Set}.String()] = one.Generation
 	}
 	var b bytes.Buffer
-	if err := writeJSON(&b, savedPlan{savedPlanVersion, req, plans}); err != nil {
+	if err := writeJSON(&b, p); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // it holds the variables' values

@@ -76,8 +76,9 @@ func (d *plainDisplay) show(u update) {
 	before, first := d.seen[u.goal], d.seen[u.goal] == nil
 	now := map[string]string{}
 	for _, m := range readyFirst(u.status.Members) {
-		now[m.Name] = essence(m)
-		if before[m.Name] != now[m.Name] && (!first || !m.Available || u.status.Deleting) {
+		name := nameOf(m.Namespace, m.Name)
+		now[name] = essence(m)
+		if before[name] != now[name] && (!first || !m.Available || u.status.Deleting) {
 			fmt.Fprintln(d.w, memberLine(m))
 		}
 	}
@@ -121,9 +122,9 @@ func essence(m jobspecs.Member) string {
 	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts, silent)
 }
 
-// memberLine is "web-1  Running  ready  (web-1 is available)".
+// memberLine is "prod/web-1  Running  ready  (web-1 is available)".
 func memberLine(m jobspecs.Member) string {
-	line := m.Name + "  " + m.Phase + "  " + readyWord(m)
+	line := nameOf(m.Namespace, m.Name) + "  " + m.Phase + "  " + readyWord(m)
 	if why := whyOf(m); why != "" {
 		line += "  (" + why + ")"
 	}

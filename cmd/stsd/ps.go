@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 func newPsCmd(a *app) *cobra.Command {
@@ -47,32 +49,36 @@ func (a *app) psRows(ctx context.Context, c *client.Client, f listFlags, args []
 func (a *app) membersView(rows []jobspecs.Member, namespaces bool) view {
 	v := view{doc: rows, names: []string{}}
 	t := table{}
-	t.row(a.head(namespaces, []string{"NAME", "READY", "STATE", "REV", "RESTARTS", "AGE", "IP", "PORTS"}, []string{"IMAGE", "VOLUMES", "WHY"})...)
+	t.row(a.head(namespaces, []string{"NAME", "READY", "STATE", "REV", "RESTARTS", "AGE", "IP", "PORTS"}, []string{"IMAGE", "VOLUMES", "ROLE", "WHY"})...)
 	for _, m := range rows {
 		v.names = append(v.names, nameOf(m.Namespace, m.Name))
 		cells := []string{
-			m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)),
+			m.Name, readyCount(m), a.stateOf(m), orDash(shortRevision(m.Set, m.Revision)),
 			fmt.Sprint(m.Restarts), a.age(m.StartedAt), orDash(m.IP), orDash(portsOf(m.Ports)),
 		}
-		more := []string{orDash(m.Image), orDash(strings.Join(m.Volumes, ",")), whyCell(m)}
+		more := []string{orDash(m.Image), orDash(strings.Join(m.Volumes, ",")), orDash(m.Role), whyCell(m)}
 		t.row(a.cells(namespaces, m.Namespace, cells, more)...)
 	}
 	v.table = a.tableOr(t, len(rows), "no members")
 	return v
 }
 
-// readyCount is ready containers of all, as kubectl shows it.
+// readyCount is ready containers of all that are meant to last, as kubectl shows it.
 func readyCount(m jobspecs.Member) string {
-	if len(m.Containers) < 2 {
-		return map[bool]string{true: "1/1", false: "0/1"}[m.Ready]
-	}
-	ready := 0
+	ready, lasting := 0, 0
 	for _, c := range m.Containers {
+		if c.Kind == jobspecs.KindInit {
+			continue
+		}
+		lasting++
 		if c.Ready {
 			ready++
 		}
 	}
-	return fmt.Sprintf("%d/%d", ready, len(m.Containers))
+	if lasting < 2 {
+		return map[bool]string{true: "1/1", false: "0/1"}[m.Ready]
+	}
+	return fmt.Sprintf("%d/%d", ready, lasting)
 }
 
 // whyCell is the reason for a member's state in a table.
@@ -83,16 +89,32 @@ func whyCell(m jobspecs.Member) string {
 	return orDash(whyOf(m))
 }
 
-// stateOf is the phase, with the reason where there is one.
-func stateOf(m jobspecs.Member) string {
+// stateOf is the phase, with the reason where there is one, and how long it has
+// lasted where that should pass.
+func (a *app) stateOf(m jobspecs.Member) string {
 	s := m.Phase
 	if m.Reason != "" && m.Reason != reasonNotCreated {
 		s += " (" + m.Reason + ")"
+	}
+	if passing(m.Phase) && m.Since != nil && a.now().Sub(*m.Since) >= longPassing {
+		s += " for " + a.age(m.Since)
 	}
 	if m.Stale {
 		s += " stale"
 	}
 	return s
+}
+
+// longPassing is how long a passing phase may last before it is said how long.
+const longPassing = 5 * time.Second
+
+// passing tells whether a phase is one that a member passes through.
+func passing(phase string) bool {
+	switch runtime.Phase(phase) {
+	case runtime.Pulling, runtime.Initializing, runtime.Starting, runtime.Stopping:
+		return true
+	}
+	return false
 }
 
 // portsOf is "127.0.0.1:8080->80/tcp, 9000/tcp".

@@ -28,12 +28,12 @@ func newRolloutStatusCmd(a *app) *cobra.Command {
 		Use:               "status SET",
 		Short:             "Follow a rollout: exit 0 when complete, 3 when it failed, 4 when it is paused or takes too long",
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.rolloutStatus(cmd.Context(), args[0], f, watch)
 		},
 	}
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to follow (0: no limit)")
+	timeoutVar(cmd.Flags(), &f.timeout, "how long to follow (0: no limit)")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "follow; --watch=false looks once")
 	return cmd
 }
@@ -68,7 +68,7 @@ func newRolloutHistoryCmd(a *app) *cobra.Command {
 		Use:               "history SET",
 		Short:             "List revisions",
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.history(cmd.Context(), args[0], number) },
 	}
 	cmd.Flags().StringVar(&number, "revision", "", "print the template of this one")
@@ -103,15 +103,35 @@ func (a *app) historyView(rows []jobspecs.HistoryRow) view {
 	list := []jobspecs.HistoryRow{}
 	v := view{names: []string{}}
 	t := table{}
-	t.row("REVISION", "NAME", "CREATED", "CAUSE", "MEMBERS")
+	t.row("REVISION", "NAME", "CREATED", "CAUSE", "MEMBERS", "CHANGES")
 	for _, r := range rows {
 		v.names = append(v.names, r.Name)
-		t.row(fmt.Sprint(r.Number), r.Name, a.age(&r.Created), orDash(firstLine(r.Cause)), orDash(strings.Join(r.Members, ",")))
+		t.row(fmt.Sprint(r.Number), r.Name, a.age(&r.Created), orDash(firstLine(r.Cause)), orDash(strings.Join(r.Members, ",")), orDash(changesLine(r.Changes)))
 		r.Template, r.Source = nil, nil // --revision N has them
 		list = append(list, r)
 	}
 	v.doc, v.table = list, a.tableOr(t, len(rows), "no revisions")
 	return v
+}
+
+// changesShown is how many changes of a template a line has room for.
+const changesShown = 3
+
+// changesLine names what differs from the revision before.
+func changesLine(changes []jobspecs.Change) string {
+	var out []string
+	for i, c := range changes {
+		if i == changesShown {
+			out = append(out, fmt.Sprintf("%d more", len(changes)-i))
+			break
+		}
+		text := c.Path
+		if c.Before != "" && c.After != "" && len(c.Before)+len(c.After) < 60 && !strings.Contains(c.Before+c.After, "\n") {
+			text += " " + c.Before + " → " + c.After
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
 }
 
 // writeRevision prints the source that the revision was made from, or the
@@ -123,6 +143,9 @@ func writeRevision(w io.Writer, r jobspecs.HistoryRow) {
 	}
 	if len(r.Images) > 0 {
 		fmt.Fprintf(w, "# images: %s\n", strings.Join(r.Images, ", "))
+	}
+	for _, c := range r.Changes {
+		fmt.Fprintf(w, "# changed: %s\n", changesLine([]jobspecs.Change{c}))
 	}
 	for _, s := range r.Source {
 		fmt.Fprintf(w, "# %s\n%s", s.Name, s.Text)
@@ -139,7 +162,7 @@ func newRolloutUndoCmd(a *app) *cobra.Command {
 		Use:               "undo SET",
 		Short:             "Go back to an older revision",
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
 				return usagef("rollout undo --to %d: want the number of a revision; stsd rollout history %s lists them", to, args[0])
@@ -159,7 +182,7 @@ func newRolloutDoCmd(a *app, do, short string) *cobra.Command {
 		Use:               do + " SET",
 		Short:             short,
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.rolloutDo(cmd, args[0], f, client.RolloutRequest{Do: do})
 		},

@@ -31,9 +31,10 @@ func newRootCmd(a *app) *cobra.Command {
 	root.AddCommand(
 		newDaemonCmd(a), newApplyCmd(a), newPlanCmd(a), newDiffCmd(a), newValidateCmd(a), newFmtCmd(a),
 		newLsCmd(a), newPsCmd(a), newStatusCmd(a), newExplainCmd(a),
-		newScaleCmd(a), newSetCmd(a), newRolloutCmd(a), newReplaceCmd(a), newDeleteCmd(a),
+		newScaleCmd(a), newSetCmd(a), newRolloutCmd(a),
+		newRestartCmd(a), newStopCmd(a), newStartCmd(a), newReplaceCmd(a), newDeleteCmd(a),
 		newLogsCmd(a), newExecCmd(a), newEventsCmd(a), newWaitCmd(a),
-		newExampleCmd(a), newVersionCmd(a),
+		newSecretCmd(a), newDNSCmd(a), newExampleCmd(a), newVersionCmd(a),
 	)
 	root.AddCommand(laterCmds()...)
 	return root

@@ -38,7 +38,7 @@ func newScaleCmd(a *app) *cobra.Command {
 			}
 			return a.scale(cmd, f, args)
 		},
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 	}
 	f.addAll(cmd)
 	cmd.Flags().StringVar(&by, "by", "", "")

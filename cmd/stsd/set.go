@@ -23,7 +23,7 @@ func newSetImageCmd(a *app) *cobra.Command {
 		Long:              "set image makes a new revision of the stored spec with another image, as kubectl does.\nIt is kept beside the spec; the next apply that differs drops it.",
 		Example:           "  stsd set image web web:2\n  stsd set image web web=web:2",
 		Args:              args(2, -1, "SET and IMAGE"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: a.completeImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			images, err := containerImages(args[1:])
 			if err != nil {

@@ -100,7 +100,7 @@ func (s *specs) read(f folderOf, vars []string, varFiles []jobspecs.Source, opt 
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(f.dir, path)
 		}
-		return os.ReadFile(path)
+		return readRegular(path)
 	}
 	values, found := hcl.Vars(vars, varFiles, f.sources, opt.LookupEnv)
 	s.found = append(s.found, found...)
@@ -246,13 +246,25 @@ func specFiles(dir string) ([]string, error) {
 func readAll(names []string) ([]jobspecs.Source, error) {
 	var out []jobspecs.Source
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := readRegular(name)
 		if err != nil {
 			return nil, readError(name, err)
 		}
 		out = append(out, jobspecs.Source{Name: name, Text: text})
 	}
 	return out, nil
+}
+
+// readRegular reads a file that has an end: nobody may write to a pipe.
+func readRegular(name string) ([]byte, error) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() && !fi.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file; - reads standard input")}
+	}
+	return os.ReadFile(name)
 }
 
 // readError drops the name that package os adds once more.
@@ -292,6 +304,18 @@ func declares(f folderOf, name string) bool {
 		}
 	}
 	return false
+}
+
+// registries are those that the images come from, sorted. An image that depends
+// on the member is not among them.
+func (s *specs) registries() []string {
+	seen := map[string]bool{}
+	for _, sp := range s.sets {
+		for _, i := range sp.Images {
+			seen[jobspecs.Registry(i.Ref)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // keys are the sets of the specs, in source order.

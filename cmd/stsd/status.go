@@ -20,8 +20,9 @@ func newStatusCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "status SET",
 		Short:             "Show counts, revisions, what a set waits for, conditions, volumes, names and events",
+		Long:              "status shows a set as a whole. With -o wide it lists the containers of members that have several, too.",
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args[0], watch) },
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change")
@@ -89,6 +90,7 @@ func (a *app) writeStatus(w io.Writer, st jobspecs.Status, events []jobspecs.Eve
 	facts.write(w)
 	section(w, "Conditions", a.conditionRows(st))
 	section(w, "Members", a.memberRows(st))
+	section(w, "Containers", a.allContainerRows(st))
 	section(w, "Volumes", volumeRows(st))
 	section(w, "Names", endpointRows(st))
 	section(w, "Events", a.eventRows(events, false))
@@ -170,7 +172,18 @@ func (a *app) conditionRows(st jobspecs.Status) [][]string {
 func (a *app) memberRows(st jobspecs.Status) [][]string {
 	var rows [][]string
 	for _, m := range st.Members {
-		rows = append(rows, []string{m.Name, readyCount(m), stateOf(m), orDash(shortRevision(m.Set, m.Revision)), a.age(m.StartedAt), orDash(m.IP), whyCell(m)})
+		rows = append(rows, []string{m.Name, readyCount(m), a.stateOf(m), orDash(shortRevision(m.Set, m.Revision)), a.age(m.StartedAt), orDash(m.IP), whyCell(m)})
+	}
+	return rows
+}
+
+// allContainerRows are the containers of members that have several; with -o wide.
+func (a *app) allContainerRows(st jobspecs.Status) [][]string {
+	var rows [][]string
+	for _, m := range st.Members {
+		if a.format.wide() {
+			rows = append(rows, a.containerRows(m.Name, m.Containers)...)
+		}
 	}
 	return rows
 }

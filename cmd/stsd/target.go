@@ -125,7 +125,8 @@ func memberGiven(verb string, t target) error {
 	case "delete":
 		e.next = []string{
 			"stsd scale " + t.set + " N, to have fewer members",
-			"stsd replace " + t.name + ", to have it made anew (not supported yet)",
+			"stsd replace " + t.name + ", to have it made anew",
+			"stsd stop " + t.name + ", to have it down until stsd start",
 		}
 	case "status":
 		e.next = []string{"stsd explain " + t.name}

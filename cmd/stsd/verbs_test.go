@@ -27,6 +27,14 @@ func TestWhatVerbsSend(t *testing.T) {
 		"rollout pause web":                      client.RolloutRequest{Do: "pause"},
 		"rollout resume web --detach":            client.RolloutRequest{Do: "resume"},
 		"rollout restart web -m why --detach":    client.RolloutRequest{Do: "restart", Write: client.Write{Cause: "why"}},
+		"restart web --detach":                   client.MembersRequest{Do: "restart"},
+		"restart web-1 --detach --force":         client.MembersRequest{Do: "restart", Ordinals: []int{1}, Write: client.Write{Force: true}},
+		"stop web-0,2 web-[1-2] --detach":        client.MembersRequest{Do: "stop", Ordinals: []int{0, 2, 1}},
+		"stop web-0 web --detach":                client.MembersRequest{Do: "stop"},
+		"start default/web-2 --dry-run":          client.MembersRequest{Do: "start", Ordinals: []int{2}, Write: client.Write{DryRun: true}},
+		"replace web-0 --detach":                 client.MembersRequest{Do: "replace", Ordinals: []int{0}},
+		"replace web-2 --fresh-volume --detach":  client.FreshVolumeRequest{Ordinal: 2},
+		"scale web 1 --force --detach":           client.ScaleRequest{Replicas: 1, Write: client.Write{Force: true}},
 		"delete web":                             client.DeleteRequest{},
 		"delete web --volumes=delete --dry-run":  client.DeleteRequest{Volumes: "delete", Write: client.Write{DryRun: true}},
 	} {
@@ -41,7 +49,7 @@ func TestWhatVerbsSend(t *testing.T) {
 func TestADryRunShowsThePlan(t *testing.T) {
 	t.Parallel()
 	file := write(t, "web.hcl", spec)
-	for _, args := range []string{"scale web 5 --dry-run", "set image web web:2 --dry-run", "rollout undo web --dry-run", "rollout pause web --dry-run", "delete web --dry-run", "apply --dry-run " + file} {
+	for _, args := range []string{"scale web 5 --dry-run", "set image web web:2 --dry-run", "rollout undo web --dry-run", "rollout pause web --dry-run", "delete web --dry-run", "restart web --dry-run", "stop web-1 --dry-run", "replace web-0 --dry-run", "apply --dry-run " + file} {
 		got := against(t, apitest.World()).run(strings.Fields(args)...)
 		if got.code != exitOK || !strings.HasPrefix(got.stdout, "web: revision web-1111111111 → web-2222222222\n") {
 			t.Errorf("stsd %s: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
@@ -69,7 +77,7 @@ func TestLogsFollowMembersThatComeLater(t *testing.T) {
 func TestExecInAllMembers(t *testing.T) {
 	t.Parallel()
 	got := against(t, apitest.World()).run("exec", "--all", "web", "--", "exit", "3")
-	want := "web-0:\nweb-0 exits\nweb-1:\nweb-1 exits\nweb-2:\nweb-2 exits\n"
+	want := fromWeb + "web-0:\nweb-0 exits\nweb-1:\nweb-1 exits\nweb-2:\nweb-2 exits\n"
 	if got.code != 3 || got.stderr != want {
 		t.Errorf("exit %d, %q, want 3, %q", got.code, got.stderr, want)
 	}
@@ -113,6 +121,16 @@ func TestNamesAreCompletedFromTheDaemon(t *testing.T) {
 		"delete web --volumes |":   "delete retain :4",
 		"example |":                "redis web :4",
 		"apply |":                  "hcl :8",
+		"status web |":             ":4",
+		"scale |":                  "web :4",
+		"scale web |":              ":4",
+		"set image |":              "web :4",
+		"set image web |":          "web= prepare= exporter= :6",
+		"exec web-1 |":             ":4",
+		"explain web-1 |":          ":4",
+		"logs web-1 -c |":          "prepare\tinit exporter\tsidecar web\tcontainer :4",
+		"exec web-0 -c |":          "web\tcontainer :4",
+		"exec -c |":                ":4",
 	} {
 		typed := strings.Split(args, " ")
 		typed[len(typed)-1] = strings.TrimSuffix(typed[len(typed)-1], "|")

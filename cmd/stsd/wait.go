@@ -28,11 +28,11 @@ func newWaitCmd(a *app) *cobra.Command {
 			"  rollout    as rollout status: exit 3 when it failed, 4 when it is paused\n" +
 			"It exits 4 when the time-out ends it.",
 		Args:              args(1, 1, "SET"),
-		ValidArgsFunction: a.completeSets,
+		ValidArgsFunction: first(a.completeSets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.wait(cmd.Context(), args[0], what, timeout) },
 	}
 	cmd.Flags().StringVar(&what, "for", "available", "ready, available, deleted or rollout")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait (0: no limit)")
+	timeoutVar(cmd.Flags(), &timeout, "how long to wait (0: no limit)")
 	a.complete(cmd, "for", words(waits...))
 	return cmd
 }

@@ -130,7 +130,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		status                   int
 	}{
 		{"no such route", "GET", "/v1/nothing", "", 404},
-		{"the wrong method", "DELETE", "/v1/sets/default/web", "", 404},
+		{"the wrong method", "DELETE", "/v1/sets/default/web", "", 405},
 		{"no JSON", "POST", "/v1/apply", "nonsense", 422},
 		{"an empty body", "POST", "/v1/apply", "", 422},
 		{"two values", "POST", "/v1/apply", "{}{}", 422},

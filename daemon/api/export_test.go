@@ -9,9 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stsd/stsd/daemon/client"
 )
+
+// Within gives callers another time to send a body.
+func (s *Server) Within(d time.Duration) { s.within = d }
 
 // Reference is docs/api.md, for the tests outside the package.
 func Reference() string { return reference() }
@@ -32,8 +36,9 @@ func reference() string {
 	for _, p := range []struct {
 		kind, status string
 	}{
-		{client.ProblemInvalid, "422, with diagnostics"}, {client.ProblemNotFound, "404"}, {client.ProblemChanged, "409, the generation moved on"},
+		{client.ProblemInvalid, "422, with diagnostics; 405 for another method, with Allow; 408 when the body did not come in time"}, {client.ProblemNotFound, "404"}, {client.ProblemChanged, "409, the generation moved on"},
 		{client.ProblemUnconfirmed, "403, with the data that would be lost sight of"}, {client.ProblemConflict, "409"},
+		{client.ProblemGuard, "409, the set's guard refuses it; `force` overrides"},
 		{client.ProblemEngine, "503"}, {client.ProblemInternal, "500"},
 	} {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.kind, p.status)
@@ -41,7 +46,7 @@ func reference() string {
 	for _, list := range []struct{ title, file, prefix string }{
 		{"Phases of a member", "../../runtime/engine.go", "Pending Pulling Initializing Starting Running Stopping Stopped Failed Backoff Unknown"},
 		{"Reasons of a member", "../../runtime/engine.go", "Reason"},
-		{"Reasons of a member without a pod", "../planner/status.go", "Reason"},
+		{"Reasons of a member that no engine gives", "../planner/status.go", "Reason"},
 		{"Conditions of a set", "../../jobspecs/status.go", "Cond"},
 		{"Ops of a plan's steps", "../../jobspecs/status.go", "Op"},
 	} {

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -17,19 +21,28 @@ import (
 // maxBody is the largest request that is read, in bytes.
 const maxBody = 64 << 20
 
+// bodyWithin is how long a caller may take to send the body of a request.
+const bodyWithin = time.Minute
+
 // Server serves the API of one Service.
 type Server struct {
 	Service Service
 	Log     hclog.Logger // internal errors; nil: nowhere
 
 	hijacked sync.WaitGroup // connections that net/http no longer counts
+	within   time.Duration  // instead of bodyWithin, in tests; zero: none
 }
 
 // Handler serves every route of the API.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
+	methods := map[string][]string{} // by path
 	for _, rt := range routes() {
 		mux.Handle(rt.method+" "+rt.path, s.serve(rt.handle))
+		methods[rt.path] = append(methods[rt.path], rt.method)
+	}
+	for path, list := range methods {
+		mux.Handle(path, s.serve(wrongMethod(list)))
 	}
 	mux.Handle("/", s.serve(noRoute))
 	return mux
@@ -46,11 +59,49 @@ func (s *Server) serve(h handle) http.Handler {
 			s.fail(w, r, tooLarge())
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if err := h(s, w, r); err != nil {
+		body := s.timed(w, r)
+		r.Body = http.MaxBytesReader(w, body, maxBody)
+		err := h(s, w, r)
+		if body.late {
+			w.Header().Set("Connection", "close")
+			err = tooSlow()
+		}
+		if err != nil {
 			s.fail(w, r, err)
 		}
 	})
+}
+
+// timed gives the caller a limited time to send the body of a request. What the
+// handler does after it has the body takes as long as it takes.
+func (s *Server) timed(w http.ResponseWriter, r *http.Request) *timedBody {
+	b := &timedBody{ReadCloser: r.Body, limit: func(time.Time) error { return nil }}
+	if r.ContentLength == 0 {
+		return b
+	}
+	within := bodyWithin
+	if s.within > 0 {
+		within = s.within
+	}
+	b.limit = http.NewResponseController(w).SetReadDeadline
+	_ = b.limit(time.Now().Add(within)) // a connection that knows no deadline is a test's
+	return b
+}
+
+// timedBody lifts the limit once the body has ended, and notes that it was hit.
+type timedBody struct {
+	io.ReadCloser
+	limit func(time.Time) error
+	late  bool
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
+	if err != nil && !b.late {
+		_ = b.limit(time.Time{}) // as above
+	}
+	return n, err
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -65,6 +116,21 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func noRoute(_ *Server, _ http.ResponseWriter, r *http.Request) error {
 	return &client.Problem{Type: client.ProblemNotFound, Title: r.Method + " " + r.URL.Path + " is not part of this API", Detail: "/v1/openapi.json describes it"}
+}
+
+// wrongMethod answers a path that is part of the API, asked by another method.
+func wrongMethod(methods []string) handle {
+	if slices.Contains(methods, http.MethodGet) {
+		methods = append(methods, http.MethodHead)
+	}
+	allow := strings.Join(methods, ", ")
+	return func(_ *Server, w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", allow)
+		return &client.Problem{
+			Type: client.ProblemInvalid, Status: http.StatusMethodNotAllowed,
+			Title: r.Method + " " + r.URL.Path + " is not part of this API", Detail: "this path takes " + allow,
+		}
+	}
 }
 
 // answer writes one document.
@@ -117,6 +183,10 @@ func memberOf(r *http.Request) (namespace, member string, err error) {
 }
 
 func tooLarge() error { return invalid("the request is larger than %d MiB", maxBody>>20) }
+
+func tooSlow() error {
+	return &client.Problem{Type: client.ProblemInvalid, Status: http.StatusRequestTimeout, Title: "the body of the request did not come in time"}
+}
 
 func invalid(format string, args ...any) error {
 	return &client.Problem{Type: client.ProblemInvalid, Title: fmt.Sprintf(format, args...)}

@@ -17,9 +17,11 @@ var bodies = map[string]string{
 	"POST /v1/plan":                                `{"scopes":[]}`,
 	"POST /v1/sets/{namespace}/{set}/scale":        `{"replicas":1}`,
 	"POST /v1/sets/{namespace}/{set}/fresh-volume": `{"ordinal":1}`,
+	"POST /v1/sets/{namespace}/{set}/members":      `{"do":"restart"}`,
 	"POST /v1/sets/{namespace}/{set}/image":        `{"images":{"":"web:2"}}`,
 	"POST /v1/sets/{namespace}/{set}/rollout":      `{"do":"pause"}`,
 	"POST /v1/sets/{namespace}/{set}/delete":       `{}`,
+	"POST /v1/secrets/{namespace}/{secret}/delete": `{}`,
 	"POST /v1/members/{namespace}/{member}/exec":   ``,
 }
 

@@ -21,6 +21,7 @@ var kinds = map[string]struct {
 	client.ProblemChanged:     {http.StatusConflict, "changed since"},
 	client.ProblemUnconfirmed: {http.StatusForbidden, "not confirmed"},
 	client.ProblemConflict:    {http.StatusConflict, "conflict"},
+	client.ProblemGuard:       {http.StatusConflict, "refused by the guard"},
 	client.ProblemEngine:      {http.StatusServiceUnavailable, "engine not reachable"},
 	client.ProblemInternal:    {http.StatusInternalServerError, "internal error"},
 }

@@ -54,13 +54,18 @@ func routes() []route {
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/scale", summary: "Override the number of replicas", in: client.ScaleRequest{}, out: client.Result{}, handle: needing("replicas", change(Service.Scale))},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/image", summary: "Override images", in: client.ImageRequest{}, out: client.Result{}, handle: change(Service.SetImage)},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/rollout", summary: "Undo, pause, resume or restart a rollout", in: client.RolloutRequest{}, out: client.Result{}, handle: change(Service.Rollout)},
-		{method: "POST", path: "/v1/sets/{namespace}/{set}/fresh-volume", summary: "Give up lost data: a member starts with an empty volume", in: client.FreshVolumeRequest{}, out: client.Result{}, handle: needing("ordinal", change(Service.FreshVolume))},
+		{method: "POST", path: "/v1/sets/{namespace}/{set}/members", summary: "Restart, replace, stop or start members", in: client.MembersRequest{}, out: client.Result{}, handle: needing("do", change(Service.ChangeMembers))},
+		{method: "POST", path: "/v1/sets/{namespace}/{set}/fresh-volume", summary: "Replace a member and give up its data: it starts with empty volumes", in: client.FreshVolumeRequest{}, out: client.Result{}, handle: needing("ordinal", change(Service.FreshVolume))},
 		{method: "POST", path: "/v1/sets/{namespace}/{set}/delete", summary: "Accept the end of a set; it is gone when its status is 404", in: client.DeleteRequest{}, out: client.Result{}, handle: change(Service.Delete)},
 		{method: "GET", path: "/v1/members", summary: "List members, those not created yet too", query: []param{namespaceParam}, out: []jobspecs.Member{}, handle: list(Service.Members)},
 		{method: "GET", path: "/v1/members/{namespace}/{member}/explain", summary: "Why a member is in its state", out: jobspecs.Explanation{}, handle: explain},
 		{method: "GET", path: "/v1/members/{namespace}/{member}/logs", summary: "Output of a member, as frames", query: logParams, stream: streamFrames, handle: logs},
 		{method: "POST", path: "/v1/members/{namespace}/{member}/exec", summary: "Run a command in a member: the connection is upgraded to frames both ways", query: execParams, stream: streamExec, handle: exec},
+		{method: "GET", path: "/v1/secrets", summary: "List generated secrets, without their values", query: []param{namespaceParam}, out: []client.Secret{}, handle: list(Service.Secrets)},
+		{method: "POST", path: "/v1/secrets/{namespace}/{secret}/delete", summary: "Forget a generated secret; the next apply makes another one", in: client.SecretRequest{}, out: client.SecretResult{}, handle: removeSecret},
 		{method: "GET", path: "/v1/events", summary: "Events, oldest first, one a line", query: eventParams, out: jobspecs.Event{}, stream: streamLines, handle: events},
+		{method: "GET", path: "/v1/dns", summary: "What DNS answers now, to whom and why", query: dnsParams, out: client.DNS{}, handle: dnsNames},
+		{method: "GET", path: "/v1/dns/trace", summary: "Questions to DNS from now on, one a line", query: dnsTraceParams, out: client.DNSTraced{}, stream: streamLines, handle: dnsTrace},
 		{method: "GET", path: "/v1/version", summary: "Which daemon answers", out: client.Version{}, handle: version},
 		{method: "GET", path: "/v1/openapi.json", summary: "This document", out: map[string]any{}, handle: document},
 		{method: "GET", path: "/healthz", summary: "200 while the daemon runs", stream: streamText, handle: healthz},
@@ -150,6 +155,16 @@ func explain(s *Server, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answer(w, e)
+}
+
+func removeSecret(s *Server, w http.ResponseWriter, r *http.Request) error {
+	ns, name := r.PathValue("namespace"), r.PathValue("secret")
+	if !jobspecs.IsLabel(ns) {
+		return invalid("%q is no name of a namespace", ns)
+	}
+	return whole(func(svc Service, ctx context.Context, in client.SecretRequest) (client.SecretResult, error) {
+		return svc.RemoveSecret(ctx, ns, name, in)
+	})(s, w, r)
 }
 
 func version(s *Server, w http.ResponseWriter, r *http.Request) error {

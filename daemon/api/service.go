@@ -20,6 +20,7 @@ type Service interface {
 	Scale(ctx context.Context, set jobspecs.Key, r client.ScaleRequest) (client.Result, error)
 	SetImage(ctx context.Context, set jobspecs.Key, r client.ImageRequest) (client.Result, error)
 	Rollout(ctx context.Context, set jobspecs.Key, r client.RolloutRequest) (client.Result, error)
+	ChangeMembers(ctx context.Context, set jobspecs.Key, r client.MembersRequest) (client.Result, error)
 	FreshVolume(ctx context.Context, set jobspecs.Key, r client.FreshVolumeRequest) (client.Result, error)
 	Delete(ctx context.Context, set jobspecs.Key, r client.DeleteRequest) (client.Result, error)
 
@@ -32,6 +33,9 @@ type Service interface {
 	Members(ctx context.Context, namespace string) ([]jobspecs.Member, error)
 	History(ctx context.Context, set jobspecs.Key) ([]jobspecs.HistoryRow, error)
 	Source(ctx context.Context, set jobspecs.Key) (client.StoredSource, error)
+	// Secrets lists generated secrets, without their values.
+	Secrets(ctx context.Context, namespace string) ([]client.Secret, error)
+	RemoveSecret(ctx context.Context, namespace, name string, r client.SecretRequest) (client.SecretResult, error)
 	Explain(ctx context.Context, namespace, member string) (jobspecs.Explanation, error)
 	// Events are those stored, oldest first, at or after since; set "" is all.
 	// Following goes on until ctx ends.
@@ -39,6 +43,12 @@ type Service interface {
 
 	Logs(ctx context.Context, name runtime.PodName, o runtime.LogOptions, stdout, stderr io.Writer) error
 	Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error)
+
+	// DNS tells what is answered now, to whom and why.
+	DNS(ctx context.Context, q client.DNSQuery) (client.DNS, error)
+	// TraceDNS gives every question from now on to each until ctx ends; start is
+	// called once it begins. name "" is any.
+	TraceDNS(ctx context.Context, name string, start func() error, each func(client.DNSTraced) error) error
 
 	Version(ctx context.Context) client.Version
 	// Ready tells whether the engine answers.

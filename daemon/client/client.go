@@ -117,7 +117,12 @@ func (c *Client) Scale(ctx context.Context, set jobspecs.Key, r ScaleRequest) (R
 	return post[Result](ctx, c, setPath(set, "scale"), r)
 }
 
-// FreshVolume gives up lost data: the member starts with an empty volume.
+// ChangeMembers restarts, replaces, stops or starts members.
+func (c *Client) ChangeMembers(ctx context.Context, set jobspecs.Key, r MembersRequest) (Result, error) {
+	return post[Result](ctx, c, setPath(set, "members"), r)
+}
+
+// FreshVolume gives up a member's data: it starts with empty volumes.
 func (c *Client) FreshVolume(ctx context.Context, set jobspecs.Key, r FreshVolumeRequest) (Result, error) {
 	return post[Result](ctx, c, setPath(set, "fresh-volume"), r)
 }
@@ -160,6 +165,16 @@ func (c *Client) History(ctx context.Context, set jobspecs.Key) ([]jobspecs.Hist
 // Source is what was last applied.
 func (c *Client) Source(ctx context.Context, set jobspecs.Key) (StoredSource, error) {
 	return get[StoredSource](ctx, c, setPath(set, "source"), nil)
+}
+
+// Secrets lists the generated secrets of a namespace, or of all when it is "".
+func (c *Client) Secrets(ctx context.Context, namespace string) ([]Secret, error) {
+	return get[[]Secret](ctx, c, "/v1/secrets", optional("namespace", namespace))
+}
+
+// RemoveSecret forgets a secret; ProblemUnconfirmed while a set uses it.
+func (c *Client) RemoveSecret(ctx context.Context, namespace, name string, r SecretRequest) (SecretResult, error) {
+	return post[SecretResult](ctx, c, "/v1/secrets/"+url.PathEscape(namespace)+"/"+url.PathEscape(name)+"/delete", r)
 }
 
 // Explain is the chain of reasons for a member's state.

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 )
@@ -24,6 +25,8 @@ type Write struct {
 	Confirm []string `json:"confirm,omitempty"`
 	Yes     bool     `json:"yes,omitempty"`
 	Cause   string   `json:"cause,omitempty"` // kept with the revision
+	// Force goes past guard and vetoes of hooks, until the next change.
+	Force bool `json:"force,omitempty"`
 }
 
 // ApplyRequest is POST /v1/apply and /v1/plan.
@@ -31,6 +34,11 @@ type ApplyRequest struct {
 	Write
 	Scopes    []Scope `json:"scopes"`
 	Namespace string  `json:"namespace,omitempty"` // of sets that name none; a set that names another is an error
+	// Sealed is PlanResponse.Sealed of the daemon that is asked, instead of Scopes.
+	Sealed []byte `json:"sealed,omitempty"`
+	// Registries are credentials for the registries of images, by registry
+	// (jobspecs.Registry). The daemon keeps them sealed and shows them nowhere.
+	Registries map[string]jobspecs.RegistryAuth `json:"registries,omitempty"`
 }
 
 // ScaleRequest is POST /v1/sets/NS/NAME/scale.
@@ -53,8 +61,15 @@ type RolloutRequest struct {
 	To int    `json:"to,omitempty"` // undo: number of the revision; 0: the one before
 }
 
-// FreshVolumeRequest is POST /v1/sets/NS/NAME/fresh-volume: a member whose volume
-// held data and is gone starts with an empty one.
+// MembersRequest is POST /v1/sets/NS/NAME/members.
+type MembersRequest struct {
+	Write
+	Do       string `json:"do"`                 // "restart", "replace", "stop", "start"
+	Ordinals []int  `json:"ordinals,omitempty"` // absent: all, a restart one by one as the update block says
+}
+
+// FreshVolumeRequest is POST /v1/sets/NS/NAME/fresh-volume: the member is replaced and
+// starts with empty volumes.
 type FreshVolumeRequest struct {
 	Write
 	Ordinal int `json:"ordinal"`
@@ -89,9 +104,35 @@ type ApplyResponse struct {
 type PlanResponse struct {
 	Plans       []jobspecs.Plan       `json:"plans"`
 	Diagnostics []jobspecs.Diagnostic `json:"diagnostics"`
+	// Sealed is the request, for an apply of this plan; set where the request has
+	// something sensitive in it, which a file must not hold in the clear.
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
-// StoredSource is GET /v1/sets/NS/NAME/source.
+// SecretRequest is POST /v1/secrets/NS/NAME/delete.
+type SecretRequest struct {
+	Write
+}
+
+// SecretResult is the answer to SecretRequest.
+type SecretResult struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Removed   bool   `json:"removed"`
+	Message   string `json:"message"`
+}
+
+// Secret is one row of GET /v1/secrets: a generated secret, without its value.
+type Secret struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Format    string    `json:"format"` // "hex", "base64url", "uuid"
+	Length    int       `json:"length"` // characters
+	Created   time.Time `json:"created"`
+	UsedBy    []string  `json:"used_by"` // sets
+}
+
+// StoredSource is GET /v1/sets/NS/NAME/source. What is sensitive is not in it.
 type StoredSource struct {
 	Generation int64              `json:"generation"`
 	Scope      Scope              `json:"scope"`
@@ -118,6 +159,7 @@ const (
 	ProblemChanged     = "urn:stsd:changed"     // 409: the generation moved on
 	ProblemUnconfirmed = "urn:stsd:unconfirmed" // 403: data would be lost sight of; Data says which
 	ProblemConflict    = "urn:stsd:conflict"    // 409: it clashes with what is stored, or the state forbids it
+	ProblemGuard       = "urn:stsd:guard"       // 409: the guard of the set refuses it; Force overrides
 	ProblemEngine      = "urn:stsd:engine"      // 503: the engine does not answer
 	ProblemInternal    = "urn:stsd:internal"    // 500
 )

@@ -16,15 +16,18 @@ func (w *World) fill(p *Plan, wanted []*slot) (busy bool) {
 	var blocker *slot // the lowest member that is not available
 	for i, s := range wanted {
 		switch {
+		case s.halted:
+			busy = w.rest(p, s) || busy
+			continue
+		case s.missing() && w.renews(p, s):
+			busy = true
 		case s.missing():
-			var before *slot
-			if i > 0 {
-				before = wanted[i-1]
-			}
-			busy = w.make(p, s, before, blocker) || busy
+			busy = w.make(p, s, predecessor(wanted[:i]), blocker) || busy
 		case s.gone():
 			p.act(Action{Op: Remove, Ordinal: s.ordinal, Member: s.name, Target: w.after(s), Keep: true, Why: "ended: " + ended(s.pod)})
 			busy = true
+		case w.bereft(s) != "" && s.ask != AskNow && s.ask != AskFresh:
+			busy = w.giveUp(p, s) || busy
 		default:
 			w.refresh(p, s)
 		}
@@ -35,11 +38,21 @@ func (w *World) fill(p *Plan, wanted []*slot) (busy bool) {
 	return busy
 }
 
+// predecessor is the last of those that the user did not stop; nil: there is none.
+func predecessor(lower []*slot) *slot {
+	for _, s := range reversed(lower) {
+		if !s.halted {
+			return s
+		}
+	}
+	return nil
+}
+
 // after is the revision that a member whose pod ended comes back with. Under
 // on_delete, whoever removed the pod asked for the new one.
 func (w *World) after(s *slot) string {
 	byHand := s.pod.Reason == runtime.ReasonRemoved
-	if byHand && w.Set.Update.Strategy == jobspecs.OnDelete && !w.Paused {
+	if byHand && w.Set.Update.Strategy == jobspecs.OnDelete && !w.held() {
 		return w.Update
 	}
 	return s.target
@@ -80,6 +93,10 @@ func (w *World) whyMissing(s *slot) string {
 // back with waits for nobody, or is staged by recovery_wait: gating a recovery
 // deadlocks clusters that need a quorum to be ready.
 func (w *World) gate(p *Plan, s, before, blocker *slot) bool {
+	if len(w.After) > 0 && w.Members[s.ordinal].Once == "" && !w.Members[s.ordinal].Used {
+		p.wait(Wait{Member: s.name, On: w.After[0], For: "start_after: " + w.After[0] + " is not available yet", Since: w.Now})
+		return false
+	}
 	if !ordered(w) || blocker == nil {
 		return true
 	}
@@ -144,7 +161,7 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 			p.wait(Wait{Member: s.name, For: "volume " + v.Name + " is being deleted first", Since: w.Now})
 			ready = false
 		case exists:
-		case w.isLost(v.Name):
+		case w.isLost(v.Name) && s.ask != AskFresh:
 			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, w.typed(s.name)), Since: w.Now})
 			ready = false
 		default:
@@ -153,6 +170,35 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 		}
 	}
 	return ready, busy
+}
+
+// bereft names a volume that the pod of a slot was made with and that is gone,
+// while no container of the pod runs; "" there is none. No container can be made
+// from it any more.
+func (w *World) bereft(s *slot) string {
+	if s.pod == nil || s.pod.Phase != runtime.Failed && s.pod.Phase != runtime.Backoff {
+		return ""
+	}
+	for _, v := range w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Volumes {
+		if _, exists := w.Volumes[v.Name]; !exists {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// giveUp ends a pod whose volume has to be made anew, so that the member comes
+// back with a fresh one. One that held data holds it as it is.
+func (w *World) giveUp(p *Plan, s *slot) (busy bool) {
+	if lost := w.lostVolume(s); lost != "" {
+		p.wait(Wait{Member: s.name, For: VolumeLost(lost, w.typed(s.name)), Since: w.Now})
+		return false
+	}
+	p.act(Action{
+		Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: s.target, Reason: runtime.WhyReplace,
+		Why: "volume " + w.bereft(s) + " is made anew",
+	})
+	return true
 }
 
 // VolumeLost is the sentence for a volume that held data and is gone.

@@ -17,6 +17,7 @@ func Next(w World) Plan {
 	var p Plan
 	wanted, condemned := w.slots()
 	busy := w.fill(&p, wanted)
+	busy = w.asked(&p, wanted) || busy
 	if !busy {
 		busy = w.shrink(&p, wanted, condemned)
 	}
@@ -25,6 +26,8 @@ func Next(w World) Plan {
 	}
 	w.reclaim(&p)
 	w.facts(&p, wanted, condemned)
+	w.join(&p, wanted)
+	w.deadline(&p, wanted)
 	p.settle()
 	return p
 }
@@ -43,8 +46,12 @@ func (p *Plan) settle() {
 // facts says what the plan tells beside its actions.
 func (w *World) facts(p *Plan, wanted, condemned []*slot) {
 	ready, updated := 0, 0
+	present := 0 // the user stopped the others
 	for _, s := range wanted {
-		if s.pod == nil {
+		if !s.halted {
+			present++
+		}
+		if s.pod == nil || s.halted {
 			continue
 		}
 		if s.pod.Ready && s.pod.Phase == runtime.Running {
@@ -59,7 +66,7 @@ func (w *World) facts(p *Plan, wanted, condemned []*slot) {
 	}
 	all := w.Deleting == nil && len(condemned) == 0
 	p.Formed = all && ready == len(wanted) && ready > 0
-	p.Complete = all && updated == len(wanted)
+	p.Complete = all && updated == present && (present > 0 || len(wanted) == 0)
 	p.Gone = w.Deleting != nil && len(condemned) == 0 && !p.has(DeleteVolume) && !p.has(Forget)
 }
 
@@ -87,6 +94,8 @@ func (w *World) describe(s *slot) string {
 	switch {
 	case p == nil:
 		return "not created yet"
+	case w.disconnected(s):
+		return w.disconnection(s)
 	case p.Phase == runtime.Running && p.Ready:
 		return fmt.Sprintf("ready for %s of min_ready %s", round(w.Now.Sub(p.ReadySince)), w.Set.Update.MinReady)
 	}
@@ -130,17 +139,38 @@ func Classify(w World) []Verdict {
 	for _, s := range wanted {
 		v := Verdict{Member: s.name, Ordinal: s.ordinal}
 		switch {
+		case s.halted && s.missing():
+			v.Op, v.Why = jobspecs.OpKeep, "stopped by the user"
+			kept = append(kept, v)
 		case s.missing():
 			v.Op, v.Why = jobspecs.OpCreate, w.whyMissing(s)
 			if lost := w.lostVolume(s); lost != "" {
-				v.Why = "held back: volume " + lost + " held data and is gone"
+				v.Why = heldBack(lost)
 			}
 			made = append(made, v)
 		case s.gone():
 			v.Op, v.Why = jobspecs.OpCreate, "ended: "+ended(s.pod)
+			if lost := w.lostVolume(s); lost != "" {
+				v.Why = heldBack(lost)
+			}
 			made = append(made, v)
-		case w.outdated(s):
+		case s.halted && s.stopping():
+			v.Op, v.Why = jobspecs.OpKeep, "stopped by the user"
+			kept = append(kept, v)
+		case s.halted:
+			v.Op, v.Why = jobspecs.OpStop, "stopped by the user"
+			ended_ = append(ended_, v)
+		case s.ask == AskFresh:
+			v.Op, v.Why = jobspecs.OpReplace, "with fresh volumes"
+			replaced = append([]Verdict{v}, replaced...)
+		case s.ask == AskNow && !w.outdated(s):
+			v.Op, v.Why = jobspecs.OpRestart, "its restart was asked for"
+			replaced = append([]Verdict{v}, replaced...)
+		case w.due(s):
 			v.Op, v.Why = jobspecs.OpReplace, "outdated"
+			if !w.outdated(s) {
+				v.Op, v.Why = jobspecs.OpRestart, "its restart was asked for"
+			}
 			replaced = append([]Verdict{v}, replaced...)
 		default:
 			v.Op, v.Why = jobspecs.OpKeep, w.whyKept(s)
@@ -158,6 +188,8 @@ func Classify(w World) []Verdict {
 	out = append(out, ended_...)
 	return append(out, replaced...)
 }
+
+func heldBack(lost string) string { return "held back: volume " + lost + " held data and is gone" }
 
 func (w *World) whyKept(s *slot) string {
 	if s.pod.Revision == w.Update {

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +229,14 @@ func TestNext(t *testing.T) {
 		{"what is kept of an ordinal goes before the ordinal is forgotten", world(replicas(1), running("web-0"), once("r1", 0, 1)), "forget web-1 (no longer of the set)"},
 		{"--volumes=delete wins", world(deleting("delete"), claims("retain", "retain"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
 
+		// A pod that lost its volume.
+		{"a pod that cannot run again without its lost volume waits for its owner",
+			world(claims("retain", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, true, false), phase(2, "r1", runtime.Failed, runtime.ReasonCreateFailed)), ""},
+		{"once the volume was given up it is made anew with a fresh one",
+			world(claims("retain", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, false, false), phase(2, "r1", runtime.Failed, runtime.ReasonCreateFailed)), "stop web-2 (volume data-web-2 is made anew)"},
+		{"one that runs without its volume goes on",
+			world(claims("retain", "retain"), running("web-0", "web-1", "web-2"), volume(0, 1), record(2, false, false)), ""},
+
 		// Hand-over.
 		{"a pod found running is taken over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Managed, p.Rendering = false, "" })), "refresh web-2 (taken over after a restart)"},
 		{"a newer rendering is handed over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Rendering = "old" })), "refresh web-2 (newer rendering for its next start)"},
@@ -236,6 +246,106 @@ func TestNext(t *testing.T) {
 				t.Errorf("plan = %q\nwant   %q\nwaiting %v", got, c.want, Next(c.world).Waiting)
 			}
 		})
+	}
+}
+
+func TestEveryStopSaysWhy(t *testing.T) {
+	all := running("web-0", "web-1", "web-2")
+	again := func(revs ...string) option {
+		return func(w *World) {
+			w.Again = map[string]bool{}
+			for _, r := range revs {
+				w.Again[r] = true
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		world World
+		want  string
+	}{
+		{"an outdated member comes back with another revision", world(update("r2"), all), runtime.WhyUpdate},
+		{"so does one that is sick", world(update("r2"), unready(2, "r1"), running("web-0", "web-1")), runtime.WhyUpdate},
+		{"a rollout that restarts brings a member back as it was", world(update("r2"), again("r1"), all), runtime.WhyRestart},
+		{"but not one of a still older template", world(update("r2"), again("r1"), running("web-0", "web-1", "web-2:r0")), runtime.WhyUpdate},
+		{"an ordinal beyond the replicas goes", world(replicas(2), all), runtime.WhyScaleDown},
+		{"an ordinal below a moved start goes", world(start(1), replicas(2), all), runtime.WhyScaleDown},
+		{"the set goes", world(deleting(""), all), runtime.WhyDelete},
+		{"the set goes in the middle of an update", world(deleting(""), update("r2"), all), runtime.WhyDelete},
+		{"a member comes back with a fresh volume",
+			world(claims("retain", "retain"), volume(0, 1), record(2, false, false), running("web-0", "web-1"), phase(2, "r1", runtime.Backoff, runtime.ReasonExited)), runtime.WhyReplace},
+	} {
+		p := Next(c.world)
+		if len(p.Actions) != 1 || p.Actions[0].Op != Stop || p.Actions[0].Reason != c.want {
+			t.Errorf("%s: %+v, want one stop with reason %s", c.name, p.Actions, c.want)
+		}
+	}
+}
+
+func TestTheStatusOfAMemberOfSeveralContainers(t *testing.T) {
+	three := 3
+	begun := now.Add(-time.Minute)
+	w := world(replicas(1), pod(0, "r1", func(p *runtime.Pod) {
+		p.Phase, p.Ready, p.Reason, p.Message, p.Role = runtime.Backoff, false, runtime.ReasonExited, "exporter: exit code 3", "primary"
+		p.StartedAt = begun
+		p.Containers = []runtime.Container{
+			{Name: "prepare", Kind: jobspecs.KindInit, Image: "prepare:1", State: "exited", ExitCode: new(int)},
+			{Name: "exporter", Kind: jobspecs.KindSidecar, Image: "exporter:1", State: "exited", ExitCode: &three, Restarts: 2, Reason: runtime.ReasonExited, Message: "exit code 3"},
+			{Name: "web", Image: "web:1", ImageID: "sha256:1", State: "running", Ready: true, StartedAt: begun},
+		}
+	}))
+	got := Status(w, Next(w)).Members[0]
+	since := now.Add(-time.Hour)
+	want := jobspecs.Member{
+		Namespace: "default", Set: "web", Name: "web-0", Phase: "Backoff", Reason: "Exited", Message: "exporter: exit code 3", Revision: "r1",
+		FQDN: "web-0.web.default.svc.cluster.local", Role: "primary", StartedAt: &begun, Since: &since,
+		Ports: []jobspecs.MemberPort{}, Volumes: []string{},
+		Containers: []jobspecs.MemberContainer{
+			{Name: "prepare", Kind: "init", Image: "prepare:1", State: "exited", ExitCode: new(int)},
+			{Name: "exporter", Kind: "sidecar", Image: "exporter:1", State: "exited", ExitCode: &three, Restarts: 2, Reason: "Exited", Message: "exit code 3"},
+			{Name: "web", Kind: "container", Image: "web:1", ImageID: "sha256:1", State: "running", Ready: true, StartedAt: &begun},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("member = %+v\nwant     %+v", got, want)
+	}
+}
+
+func TestTheStatusTellsALostVolumeOfAPodThatCannotRun(t *testing.T) {
+	w := world(replicas(1), claims("retain", "retain"), record(0, true, false), pod(0, "r1", func(p *runtime.Pod) {
+		p.Phase, p.Ready, p.Reason, p.Message = runtime.Failed, false, runtime.ReasonCreateFailed, "volume data-web-0 is gone"
+	}))
+	s := Status(w, Next(w))
+	if m := s.Members[0]; m.Phase != "Failed" || m.Reason != ReasonVolumeLost || !strings.Contains(m.Message, "stsd replace web-0 --fresh-volume") {
+		t.Errorf("member = %s (%s): %s", m.Phase, m.Reason, m.Message)
+	}
+	if c := s.Conditions[2]; c.Type != jobspecs.CondStalled || !c.Status || c.Reason != ReasonVolumeLost {
+		t.Errorf("condition = %+v", c)
+	}
+}
+
+func TestAMemberTakenOffItsNetworkIsReported(t *testing.T) {
+	address := netip.MustParseAddr("10.87.0.10")
+	at := func(a netip.Addr) World {
+		w := world(replicas(1), pod(0, "r1", func(p *runtime.Pod) { p.Address, p.Rendering = a, "x" }))
+		spec := w.spec(0, "r1")
+		spec.Address, spec.Network = address, "stsd"
+		w.Specs[Target{0, "r1"}] = Rendered{Spec: spec, Digest: "x"}
+		return w
+	}
+	w := at(address)
+	if s := Status(w, Next(w)); s.Members[0].Reason != "" || s.Conditions[4].Status {
+		t.Errorf("connected: %+v, %+v", s.Members[0], s.Conditions[4])
+	}
+	w = at(netip.Addr{})
+	s := Status(w, Next(w))
+	text := "container web-0 was taken off network stsd; docker network connect --ip 10.87.0.10 stsd web-0 brings it back"
+	if m := s.Members[0]; m.Reason != ReasonDisconnected || m.Message != text {
+		t.Errorf("member = (%s) %s", m.Reason, m.Message)
+	}
+	want := jobspecs.Condition{Type: jobspecs.CondDegraded, Status: true, Reason: ReasonDisconnected, Message: "web-0: " + text}
+	if s.Conditions[4] != want {
+		t.Errorf("condition = %+v, want %+v", s.Conditions[4], want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -40,7 +41,10 @@ func (w *World) reclaim(p *Plan) {
 
 // fits tells whether the ordinal is one of the set's, deleting or not.
 func (w *World) fits(ordinal int) bool {
-	return ordinal >= w.Set.StartOrdinal && ordinal < w.Set.StartOrdinal+w.Replicas
+	if len(w.Set.Reserve) == 0 {
+		return ordinal >= w.Set.StartOrdinal && ordinal < w.Set.StartOrdinal+w.Replicas
+	}
+	return slices.Contains(w.Set.Ordinals(w.Replicas), ordinal)
 }
 
 func (w *World) policy() string {

@@ -1,5 +1,7 @@
 package planner
 
+import "github.com/stsd/stsd/runtime"
+
 // shrink ends members that the set no longer has, from the top, whatever their
 // health: one at a time in an ordered set, each gone before the next. It
 // reports whether any are on their way.
@@ -33,7 +35,11 @@ func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
 			p.wait(Wait{Member: s.name, On: hole.name, For: "it stays until " + hole.name + " is made", Since: w.Now})
 			break
 		}
-		p.act(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Why: w.whyCondemned()})
+		if w.Deleting == nil && (w.guarded(p, s) || !w.leaves(p, s, wanted)) {
+			busy = busy || p.has(RunHook)
+			break
+		}
+		p.stop(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Reason: w.reasonCondemned(), Why: w.whyCondemned()}, w.available(s))
 		busy = true
 		if ordered(w) {
 			break
@@ -47,6 +53,13 @@ func (w *World) whyCondemned() string {
 		return "set is being deleted"
 	}
 	return "scaled down"
+}
+
+func (w *World) reasonCondemned() string {
+	if w.Deleting != nil {
+		return runtime.WhyDelete
+	}
+	return runtime.WhyScaleDown
 }
 
 func firstMissing(wanted []*slot) *slot {

@@ -14,20 +14,13 @@ type slot struct {
 	pod     *runtime.Pod // nil: missing
 	wanted  bool         // the set has this ordinal
 	target  string       // revision that a pod made now gets
+	halted  bool         // stopped by the user: it is not made, and nobody waits for it
+	ask     Ask
 }
 
 func (s *slot) missing() bool  { return s.pod == nil }
 func (s *slot) gone() bool     { return s.pod != nil && s.pod.Gone() }
 func (s *slot) stopping() bool { return s.pod != nil && s.pod.Phase == runtime.Stopping }
-
-// Ordinals are the set's, in order.
-func Ordinals(start, replicas int) []int {
-	out := make([]int, 0, replicas)
-	for i := range replicas {
-		out = append(out, start+i)
-	}
-	return out
-}
 
 // slots gives the set's ordinals ascending, and the condemned ones (pods beyond
 // them; all of them while the set is being deleted) descending.
@@ -37,8 +30,11 @@ func (w *World) slots() (wanted, condemned []*slot) {
 		byOrdinal[w.Pods[i].Ordinal] = &w.Pods[i]
 	}
 	if w.Deleting == nil {
-		for _, o := range Ordinals(w.Set.StartOrdinal, w.Replicas) {
-			wanted = append(wanted, &slot{ordinal: o, name: w.member(o), pod: byOrdinal[o], wanted: true, target: w.target(o)})
+		for _, o := range w.Set.Ordinals(w.Replicas) {
+			wanted = append(wanted, &slot{
+				ordinal: o, name: w.member(o), pod: byOrdinal[o], wanted: true, target: w.target(o),
+				halted: w.Members[o].Stopped, ask: w.Members[o].Ask,
+			})
 			delete(byOrdinal, o)
 		}
 	}
@@ -67,10 +63,15 @@ func (w *World) target(ordinal int) string {
 	case w.Current, w.Update:
 		return last
 	}
-	if w.Paused {
+	if w.held() {
 		return w.Current
 	}
 	return w.Update
+}
+
+// held tells whether the rollout stands still: the user paused it, or it failed.
+func (w *World) held() bool {
+	return w.Paused || w.Halted != nil && w.Halted.Revision == w.Update && w.Set.Update.OnFailure != jobspecs.FailWait
 }
 
 // available tells whether the pod has been ready for min_ready. A pod that is
@@ -86,7 +87,13 @@ func (w *World) IsAvailable(p *runtime.Pod) bool {
 func (w *World) outdated(s *slot) bool {
 	u := w.Set.Update
 	return s.wanted && s.pod != nil && s.pod.Revision != w.Update &&
-		u.Strategy == jobspecs.Rolling && s.ordinal >= u.Partition && !w.Paused
+		u.Strategy == jobspecs.Rolling && s.ordinal >= u.Partition && !w.held()
+}
+
+// due tells whether the update stage has to end the pod: it is outdated, or the
+// user asked for a restart in its turn.
+func (w *World) due(s *slot) bool {
+	return !s.halted && (w.outdated(s) || s.wanted && s.pod != nil && s.ask == AskTurn)
 }
 
 // Needed names the renderings that a plan may hand to the engine: of missing

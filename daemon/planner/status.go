@@ -54,7 +54,7 @@ func waitsByMember(p Plan) map[string]Wait {
 
 func (w *World) firstSick(wanted []*slot) *slot {
 	for _, s := range wanted {
-		if !w.available(s) {
+		if !s.halted && !w.available(s) {
 			return s
 		}
 	}
@@ -81,11 +81,13 @@ func (w *World) count(s *jobspecs.Status, slot *slot, m jobspecs.Member) {
 	}
 }
 
-// Reasons of a member without a pod.
+// Reasons of a member that no engine gives.
 const (
-	ReasonNotCreated   = "NotCreated"
+	ReasonNotCreated   = "NotCreated"   // Pending: it has no pod yet
 	ReasonVolumeLost   = "VolumeLost"   // its volume held data and is gone
 	ReasonMayNeedPeers = "MayNeedPeers" // it waits for one that may be waiting for it
+	ReasonByUser       = "ByUser"       // Stopped: until `stsd start`
+	ReasonDisconnected = "Disconnected" // Running: its container was taken off its network
 )
 
 // memberStatus is one row of ps.
@@ -105,13 +107,45 @@ func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
 			m.Reason = ReasonVolumeLost
 		}
 	}
+	if s.halted && s.pod == nil {
+		m.Phase, m.Reason, m.Message = string(runtime.Stopped), ReasonByUser, "stopped by the user; stsd start "+w.typed(s.name)+" brings it back"
+		m.Revision = w.Members[s.ordinal].Revision
+	}
 	spec := w.Specs[Target{s.ordinal, s.target}].Spec
 	if s.pod != nil {
 		spec = w.Specs[Target{s.ordinal, s.pod.Revision}].Spec
 		w.fromPod(&m, s)
 	}
 	fromSpec(&m, spec)
+	w.cutOff(&m, s)
 	return m
+}
+
+// cutOff says of a member that runs and that nobody reaches why that is so.
+func (w *World) cutOff(m *jobspecs.Member, s *slot) {
+	if !w.disconnected(s) || m.Reason != "" && m.Reason != runtime.ReasonNotReady {
+		return
+	}
+	m.Reason, m.Message = ReasonDisconnected, w.disconnection(s)
+}
+
+// disconnected tells whether a running pod has lost the address it was given:
+// somebody took its container off its network.
+func (w *World) disconnected(s *slot) bool {
+	return s.pod != nil && s.pod.Phase == runtime.Running && !s.pod.StartedAt.IsZero() && !s.pod.Address.IsValid() &&
+		w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Address.IsValid()
+}
+
+// disconnection is the sentence for it, with the cure.
+func (w *World) disconnection(s *slot) string {
+	spec := w.Specs[Target{s.ordinal, s.pod.Revision}].Spec
+	part := ""
+	if spec.Sandboxed() {
+		part = jobspecs.PartSandbox
+	}
+	name := jobspecs.ContainerName(w.Set.Namespace, s.name, part)
+	return fmt.Sprintf("container %s was taken off network %s; docker network connect --ip %s %s %s brings it back",
+		name, spec.Network, spec.Address, spec.Network, name)
 }
 
 func (w *World) fromPod(m *jobspecs.Member, s *slot) {
@@ -122,17 +156,29 @@ func (w *World) fromPod(m *jobspecs.Member, s *slot) {
 	}
 	m.Ready = p.Ready && p.Phase == runtime.Running
 	m.Available = w.available(s)
-	m.Restarts, m.Image, m.ImageID = p.Restarts, p.Image, p.ImageID
-	m.StartedAt = timeOrNil(p.StartedAt)
+	if w.bereft(s) != "" && w.lostVolume(s) != "" {
+		m.Reason, m.Message = ReasonVolumeLost, m.Waiting
+	}
+	m.Restarts, m.Image, m.ImageID, m.Role = p.Restarts, p.Image, p.ImageID, p.Role
+	m.StartedAt, m.Since = timeOrNil(p.StartedAt), timeOrNil(p.Since)
 	m.Stale = p.Started != "" && p.Rendering != "" && p.Started != p.Rendering
 	if p.Address.IsValid() {
 		m.IP = p.Address.String()
 	}
 	for _, c := range p.Containers {
-		m.Containers = append(m.Containers, jobspecs.MemberContainer{
-			Name: c.Name, Kind: "container", Image: c.Image, ImageID: c.ImageID, State: c.State, Ready: c.Ready,
-			ExitCode: c.ExitCode, OOMKilled: c.OOMKilled, Signal: c.Signal, Restarts: c.Restarts, StartedAt: timeOrNil(c.StartedAt),
-		})
+		m.Containers = append(m.Containers, containerStatus(c))
+	}
+}
+
+func containerStatus(c runtime.Container) jobspecs.MemberContainer {
+	kind := c.Kind
+	if kind == "" {
+		kind = jobspecs.KindMain
+	}
+	return jobspecs.MemberContainer{
+		Name: c.Name, Kind: kind, Image: c.Image, ImageID: c.ImageID, State: c.State, Ready: c.Ready,
+		Reason: c.Reason, Message: c.Message, ExitCode: c.ExitCode, OOMKilled: c.OOMKilled, Signal: c.Signal,
+		Restarts: c.Restarts, StartedAt: timeOrNil(c.StartedAt),
 	}
 }
 
@@ -148,10 +194,10 @@ func fromSpec(m *jobspecs.Member, spec jobspecs.PodSpec) {
 	for _, v := range spec.Volumes {
 		m.Volumes = append(m.Volumes, v.Name)
 	}
+	if m.Image == "" && len(spec.Containers) > 0 {
+		m.Image = spec.First().Image
+	}
 	for _, c := range spec.Containers {
-		if m.Image == "" {
-			m.Image = c.Image
-		}
 		for _, p := range c.Ports {
 			m.Ports = append(m.Ports, jobspecs.MemberPort{Name: p.Name, Container: p.Container, Host: p.Host, HostIP: p.HostIP, Protocol: p.Protocol})
 		}
@@ -190,9 +236,16 @@ func (w *World) volumeStatus(wanted []*slot) []jobspecs.VolumeStatus {
 
 // conditions are the closed list of jobspecs.Cond…, each with its reason.
 func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Condition {
-	available, outdated := 0, 0
-	var stalled, degraded *slot
+	available, outdated, present := 0, 0, 0
+	var stalled, degraded, cutOff *slot
 	for _, s := range wanted {
+		if s.halted {
+			if s.pod != nil {
+				outdated++ // on its way out
+			}
+			continue
+		}
+		present++
 		if w.available(s) {
 			available++
 		} else if degraded == nil && w.Members[s.ordinal].Once != "" {
@@ -201,20 +254,23 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 		if s.pod != nil && stalled == nil && !w.outdated(s) && runtime.Permanent(s.pod.Reason) && s.pod.Tries >= 2 {
 			stalled = s
 		}
-		if w.outdated(s) {
+		if w.due(s) || s.ask != AskNone {
 			outdated++
+		}
+		if cutOff == nil && w.disconnected(s) {
+			cutOff = s
 		}
 	}
 	lost := w.lost(wanted)
-	all := available == len(wanted) && w.Deleting == nil
-	done := all && outdated == 0 && len(condemned) == 0 && !p.has(Create) && !p.has(Stop)
-	behind := w.Paused && w.behind(wanted)
+	all := available == present && w.Deleting == nil
+	done := all && outdated == 0 && len(condemned) == 0 && !p.has(Create) && !p.has(Stop) && !p.has(RunHook)
+	behind := w.held() && w.behind(wanted)
 
 	cond := func(kind string, status bool, reason, message string) jobspecs.Condition {
 		return jobspecs.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
 	out := []jobspecs.Condition{cond(jobspecs.CondAvailable, all, pick(all, "AllAvailable", "MembersUnavailable"),
-		fmt.Sprintf("%d of %d members are available", available, len(wanted)))}
+		fmt.Sprintf("%d of %d members are available", available, present)+stoppedToo(len(wanted)-present))}
 	switch {
 	case w.Deleting != nil:
 		out = append(out, cond(jobspecs.CondProgressing, true, "Deleting", fmt.Sprintf("%d members are left", len(condemned))))
@@ -228,24 +284,51 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 	switch {
 	case lost != "":
 		out = append(out, cond(jobspecs.CondStalled, true, ReasonVolumeLost, lost))
+	case w.failed():
+		out = append(out, cond(jobspecs.CondStalled, true, "DeadlineExceeded", w.Halted.Why))
 	case stalled != nil:
 		out = append(out, cond(jobspecs.CondStalled, true, stalled.pod.Reason, stalled.name+": "+stalled.pod.Message))
 	default:
 		out = append(out, cond(jobspecs.CondStalled, false, "", ""))
 	}
-	out = append(out, cond(jobspecs.CondPaused, w.Paused, pick(w.Paused, "ByUser", ""), pick(w.Paused, "stsd rollout resume "+w.typed(w.Set.Name), "")))
-	if degraded != nil && w.Deleting == nil {
+	out = append(out, w.pausedCondition())
+	switch {
+	case degraded != nil && w.Deleting == nil:
 		out = append(out, cond(jobspecs.CondDegraded, true, "MemberUnavailable", degraded.name+": "+w.describe(degraded)))
-	} else {
+	case cutOff != nil && w.Deleting == nil:
+		out = append(out, cond(jobspecs.CondDegraded, true, ReasonDisconnected, cutOff.name+": "+w.disconnection(cutOff)))
+	default:
 		out = append(out, cond(jobspecs.CondDegraded, false, "", ""))
 	}
 	return out
 }
 
+// failed tells whether the rollout that is wanted has missed its deadline.
+func (w *World) failed() bool { return w.Halted != nil && w.Halted.Revision == w.Update }
+
+func (w *World) pausedCondition() jobspecs.Condition {
+	c := jobspecs.Condition{Type: jobspecs.CondPaused, Status: w.held()}
+	cure := "stsd rollout resume " + w.typed(w.Set.Name)
+	switch {
+	case w.Paused:
+		c.Reason, c.Message = "ByUser", cure
+	case c.Status:
+		c.Reason, c.Message = "DeadlineExceeded", w.Halted.Why+"; a corrected spec goes on by itself, "+cure+" tries again"
+	}
+	return c
+}
+
+func stoppedToo(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d stopped by the user", n)
+}
+
 // behind tells whether members run another revision than the wanted one.
 func (w *World) behind(wanted []*slot) bool {
 	for _, s := range wanted {
-		if s.pod != nil && s.pod.Revision != w.Update {
+		if s.pod != nil && !s.halted && s.pod.Revision != w.Update {
 			return true
 		}
 	}
@@ -262,12 +345,20 @@ func (w *World) lost(wanted []*slot) string {
 	return ""
 }
 
-// lostVolume names the volume that holds a missing member back; "" there is none.
+// lostVolume names the volume that held data, is gone, and holds back a member
+// that is missing or ended, or whose pod needs it; "" there is none.
 func (w *World) lostVolume(s *slot) string {
-	if !s.missing() {
+	if s.ask == AskFresh {
 		return ""
 	}
-	for _, v := range w.Specs[Target{s.ordinal, s.target}].Spec.Volumes {
+	revision := s.target
+	switch {
+	case w.bereft(s) != "":
+		revision = s.pod.Revision
+	case !s.missing() && !s.gone():
+		return ""
+	}
+	for _, v := range w.Specs[Target{s.ordinal, revision}].Spec.Volumes {
 		if w.isLost(v.Name) {
 			return v.Name
 		}

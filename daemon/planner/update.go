@@ -1,5 +1,12 @@
 package planner
 
+import (
+	"slices"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
 // update stops outdated members, from the top, so that fill makes them anew:
 //
 //   - outdated and already unavailable ones first: they cost no availability, and
@@ -13,7 +20,7 @@ func (w *World) update(p *Plan, wanted []*slot) {
 	limit := w.Set.Update.MaxUnavailableOf(w.Replicas)
 	unavailable, inFlight, unmade := 0, 0, true
 	for _, s := range wanted {
-		if w.available(s) {
+		if w.available(s) || s.halted {
 			continue
 		}
 		unavailable++
@@ -25,34 +32,66 @@ func (w *World) update(p *Plan, wanted []*slot) {
 	}
 	// A missing member that waits at its gate for a sick outdated one would wait
 	// for ever if that one might not be replaced: the lowest unavailable member
-	// may go, as long as all that is in flight is only waiting to be made.
+	// may go, as long as all that is in flight is only waiting to be made. One that
+	// is ready becomes available by itself, so it keeps serving.
 	lowest := w.firstUnavailable(wanted)
 	for _, s := range reversed(wanted) {
-		if !w.outdated(s) || s.stopping() || s.gone() || w.available(s) {
+		if !w.due(s) || s.stopping() || s.gone() || w.available(s) {
 			continue
 		}
-		if inFlight >= limit && !(s == lowest && unmade) {
+		if inFlight >= limit && !(s == lowest && unmade && !s.pod.Ready) {
 			w.waitForBudget(p, s, wanted)
 			continue
 		}
 		p.act(w.stopForUpdate(s, "outdated and not available"))
 		inFlight++
 	}
-	for _, s := range reversed(wanted) {
-		if !w.outdated(s) || !w.available(s) {
+	for _, s := range w.byRole(reversed(wanted)) {
+		if !w.due(s) || !w.available(s) {
 			continue
 		}
 		if unavailable >= limit {
 			w.waitForBudget(p, s, wanted)
 			return
 		}
-		p.act(w.stopForUpdate(s, "outdated"))
+		if w.guarded(p, s) {
+			return
+		}
+		p.stop(w.stopForUpdate(s, "outdated"), true)
 		unavailable++
 	}
 }
 
+// byRole puts the members whose role goes last behind the others; the order is
+// kept otherwise.
+func (w *World) byRole(order []*slot) []*slot {
+	u := w.Set.Update
+	if u.Order != jobspecs.OrderRole {
+		return order
+	}
+	slices.SortStableFunc(order, func(a, b *slot) int { return last(a, u.Last) - last(b, u.Last) })
+	return order
+}
+
+func last(s *slot, role string) int {
+	if s.pod != nil && s.pod.Role == role {
+		return 1
+	}
+	return 0
+}
+
 func (w *World) stopForUpdate(s *slot, why string) Action {
-	return Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: w.Update, Why: why}
+	if !w.outdated(s) {
+		return Action{
+			Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Reason: runtime.WhyRestart,
+			Why: "its restart was asked for",
+		}
+	}
+	reason := runtime.WhyUpdate
+	if w.Again[s.pod.Revision] {
+		reason = runtime.WhyRestart
+	}
+	return Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: w.Update, Reason: reason, Why: why}
 }
 
 // waitForBudget names the highest unavailable member, which is the one that the

@@ -33,12 +33,43 @@ type World struct {
 	Paused   bool
 	Deleting *Deleting // nil: the set is to stay
 
+	After        []string        // sets of start_after that are not available: a first start waits for them
+	MinAvailable int             // the guard's; zero: none
+	Forced       bool            // the user overrode guard and vetoes for this change
+	Formed       bool            // all members were ready at once before
+	HooksDone    map[string]bool // set_ready hooks that have run, by DoneKey
+	Halted       *Halt           // nil: no rollout has failed
+
+	// Again are the revisions whose template is that of Update: a member of one
+	// comes back as it was (`rollout restart`).
+	Again map[string]bool
+
 	Pods    []runtime.Pod             // all of the set, by ordinal
 	Volumes map[string]volumes.Volume // ours, by name
 	Records map[string]volumes.Record // what the store remembers of volumes, by name
 	Members map[int]Member            // what the store remembers of members
 	Specs   map[Target]Rendered       // for every Target that Needed names
 }
+
+// Halt is a rollout that failed: a member missed its deadline.
+type Halt struct {
+	Revision string    `json:"revision"` // the one that was rolled out; another one is not halted
+	Member   string    `json:"member"`
+	Why      string    `json:"why"`
+	At       time.Time `json:"at"`
+}
+
+// Ask is what a user asked of a member and has not happened yet. It is over when
+// the next pod of the member is made.
+type Ask string
+
+// The asks.
+const (
+	AskNone  Ask = ""
+	AskTurn  Ask = "turn"  // restart it in its turn, by the update block
+	AskNow   Ask = "now"   // restart it
+	AskFresh Ask = "fresh" // replace it, with fresh volumes
+)
 
 // Deleting says how a set ends.
 type Deleting struct {
@@ -58,6 +89,16 @@ type Member struct {
 	Once string `json:"once"`
 	// Used is set when a container has run with its volumes.
 	Used bool `json:"used"`
+	// Trying is since when its pod of the wanted revision could have become
+	// available: pulls and init containers are over. Zero: it is, or it does not try.
+	Trying time.Time `json:"trying,omitzero"`
+	// Stopped is set by the user, until the member is started again.
+	Stopped bool `json:"stopped,omitempty"`
+	Ask     Ask  `json:"ask,omitempty"`
+	// Joined is set when its join hooks have run, or it was there when the set
+	// was formed; Left when its leave hooks have.
+	Joined bool `json:"joined,omitempty"`
+	Left   bool `json:"left,omitempty"`
 }
 
 // Target is one rendering.
@@ -84,6 +125,7 @@ const (
 	Refresh      Op = "refresh" // hand the newest rendering to a pod that stays: Engine.Create of the same revision
 	Stop         Op = "stop"
 	Remove       Op = "remove"
+	RunHook      Op = "hook"   // Action.Hook, in the member
 	Forget       Op = "forget" // an ordinal that is no longer the set's: what is kept of it at the engine, then in the store
 )
 
@@ -98,12 +140,18 @@ type Action struct {
 	// Empty: none follows.
 	Target string
 	Volume string // of CreateVolume and DeleteVolume
+	Hook   string // of RunHook: its name
+	For    int    // of RunHook: the ordinal that joins or leaves; of set_ready that of Member
 	Keep   bool   // Remove: keep the ended container for `logs --previous`
-	Why    string
+	Reason string // of Stop: one of runtime.Why…, which its hooks see as STSD_REASON
+	Why    string // for people
 }
 
 func (a Action) String() string {
 	subject := a.Member
+	if a.Hook != "" {
+		subject = a.Hook + " in " + a.Member
+	}
 	if a.Volume != "" {
 		subject = a.Volume
 	}
@@ -138,6 +186,9 @@ type Plan struct {
 	Formed   bool     // all members are ready at this moment
 	Drop     []string // volume records whose volume is deleted
 	Gone     bool     // a set being deleted has nothing left
+	Failed   *Halt    // the rollout fails: what update.on_failure says is to be done. At is not set
+
+	leaving int // available members that this plan stops
 }
 
 func (p *Plan) act(a Action) { p.Actions = append(p.Actions, a) }

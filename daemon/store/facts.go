@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -18,6 +20,10 @@ type Facts struct {
 	Drop     []string                     // volumes
 	Current  string                       // "" leaves it
 	Formed   bool                         // false leaves it
+	Hooks    map[string]bool              // Record.HooksDone from now on; nil leaves them
+	Answered map[int]planner.Ask          // asks that are over; another one that was made meanwhile is not
+	Halted   *planner.Halt                // the rollout of its revision failed; nil leaves it
+	Unhalt   bool                         // it has become complete all the same
 	ImageIDs map[string]map[string]string // revision → image → id, added
 	Keep     int                          // revision_history_limit, applied when Truncate
 	Live     map[string]bool
@@ -27,7 +33,8 @@ type Facts struct {
 // Empty tells whether there is nothing to store.
 func (f *Facts) Empty() bool {
 	return len(f.Members) == 0 && len(f.Forget) == 0 && len(f.Volumes) == 0 && len(f.Drop) == 0 &&
-		f.Current == "" && !f.Formed && len(f.ImageIDs) == 0 && !f.Truncate
+		f.Current == "" && !f.Formed && len(f.ImageIDs) == 0 && !f.Truncate &&
+		f.Hooks == nil && len(f.Answered) == 0 && f.Halted == nil && !f.Unhalt
 }
 
 // Learn stores facts of a set. ErrNotFound.
@@ -37,15 +44,11 @@ func (s *Store) Learn(key jobspecs.Key, f Facts) error {
 	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		var r Record
-		if err := get(tx, key, &r); err != nil {
+		if err := s.get(tx, key, &r); err != nil {
 			return err
 		}
-		if f.Current != "" && f.Current != r.Current || f.Formed && !r.Formed {
-			r.Formed = r.Formed || f.Formed
-			if f.Current != "" {
-				r.Current = f.Current
-			}
-			if err := putJSON(tx.Bucket(bucketSets), []byte(key.String()), r); err != nil {
+		if f.changes(&r) {
+			if err := s.box(tx, bucketSets).put([]byte(key.String()), r); err != nil {
 				return err
 			}
 		}
@@ -55,8 +58,29 @@ func (s *Store) Learn(key jobspecs.Key, f Facts) error {
 		if err := learnVolumes(tx, key, f); err != nil {
 			return err
 		}
-		return learnRevisions(tx, key, f)
+		return s.learnRevisions(tx, key, f)
 	})
+}
+
+// changes puts facts about the set as a whole into its record, and tells whether
+// there were any. What is about another revision than the one that is wanted now
+// came too late.
+func (f *Facts) changes(r *Record) bool {
+	before := *r
+	r.Formed = r.Formed || f.Formed
+	if f.Current != "" {
+		r.Current = f.Current
+	}
+	if f.Hooks != nil {
+		r.HooksDone = f.Hooks
+	}
+	if f.Halted != nil && f.Halted.Revision == r.Update {
+		r.Halted = f.Halted
+	}
+	if f.Unhalt {
+		r.Halted = nil
+	}
+	return r.Formed != before.Formed || r.Current != before.Current || f.Hooks != nil || r.Halted != before.Halted
 }
 
 func learnMembers(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
@@ -65,6 +89,14 @@ func learnMembers(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
 		return err
 	}
 	for o, m := range f.Members {
+		var stored planner.Member
+		if err := getJSON(b, number(o), &stored); err != nil {
+			return err
+		}
+		m.Stopped, m.Ask = stored.Stopped, stored.Ask // the user's
+		if f.Answered[o] == m.Ask {
+			m.Ask = planner.AskNone
+		}
 		if err := putJSON(b, number(o), m); err != nil {
 			return err
 		}
@@ -95,12 +127,63 @@ func learnVolumes(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
 	return nil
 }
 
+// Kept is what outlives a set that is forgotten while its volumes exist, so that
+// a set of that name that is applied later knows them again.
+type Kept struct {
+	Members []string // whose addresses stay reserved
+	Volumes []string // whose records stay; with one of them it stays known that the set was formed
+}
+
+// keepVolumes drops the volume records of a set that is being forgotten, but for
+// those kept, and remembers with them that the set was formed.
+func (s *Store) keepVolumes(tx *bolt.Tx, key jobspecs.Key, keep []string) error {
+	var f Facts
+	left := 0
+	err := forEachJSON(tx.Bucket(bucketVolumes).Bucket([]byte(key.String())), func(name []byte, _ volumes.Record) {
+		if slices.Contains(keep, string(name)) {
+			left++
+			return
+		}
+		f.Drop = append(f.Drop, string(name))
+	})
+	if err != nil {
+		return err
+	}
+	var r Record
+	if err := s.get(tx, key, &r); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err := learnVolumes(tx, key, f); err != nil {
+		return err
+	}
+	if left > 0 && r.Formed {
+		return tx.Bucket(bucketFormed).Put([]byte(key.String()), []byte("1"))
+	}
+	return tx.Bucket(bucketFormed).Delete([]byte(key.String()))
+}
+
+// formedOnce tells whether a set of that name that was forgotten was formed.
+func formedOnce(tx *bolt.Tx, key jobspecs.Key) bool {
+	return tx.Bucket(bucketFormed).Get([]byte(key.String())) != nil
+}
+
+// Former is what is known of a set that is not stored, from one of that name that
+// was forgotten: the records of its volumes, and whether it was formed.
+func (s *Store) Former(key jobspecs.Key) (records map[string]volumes.Record, formed bool, err error) {
+	records = map[string]volumes.Record{}
+	err = s.db.View(func(tx *bolt.Tx) error {
+		formed = formedOnce(tx, key)
+		return forEachJSON(tx.Bucket(bucketVolumes).Bucket([]byte(key.String())), func(name []byte, r volumes.Record) { records[string(name)] = r })
+	})
+	return records, formed, err
+}
+
 // learnRevisions pins image ids and cuts the history: revisions that are not
 // live go, oldest first, until f.Keep of them are left. Negative keeps all.
-func learnRevisions(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
-	b := tx.Bucket(bucketRevisions).Bucket([]byte(key.String()))
+func (s *Store) learnRevisions(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
+	b := s.box(tx, bucketRevisions, []byte(key.String()))
 	var all []jobspecs.Revision
-	if err := forEachJSON(b, func(_ []byte, r jobspecs.Revision) { all = append(all, r) }); err != nil {
+	if err := forEach(b, func(_ []byte, r jobspecs.Revision) { all = append(all, r) }); err != nil {
 		return err
 	}
 	var idle []int
@@ -118,7 +201,7 @@ func learnRevisions(tx *bolt.Tx, key jobspecs.Key, f Facts) error {
 		for image, id := range ids {
 			r.ImageIDs[image] = id
 		}
-		if err := putJSON(b, number(r.Number), r); err != nil {
+		if err := b.put(number(r.Number), r); err != nil {
 			return err
 		}
 	}
@@ -137,17 +220,23 @@ type View struct {
 	Revisions []jobspecs.Revision // by number
 	Members   map[int]planner.Member
 	Volumes   map[string]volumes.Record
+
+	// Registries are the credentials that were sent for the set, by registry.
+	Registries map[string]jobspecs.RegistryAuth
 }
 
 // Look reads a set and its facts. ErrNotFound.
 func (s *Store) Look(key jobspecs.Key) (View, error) {
-	v := View{Members: map[int]planner.Member{}, Volumes: map[string]volumes.Record{}}
+	v := View{Members: map[int]planner.Member{}, Volumes: map[string]volumes.Record{}, Registries: map[string]jobspecs.RegistryAuth{}}
 	err := s.db.View(func(tx *bolt.Tx) error {
 		k := []byte(key.String())
-		if err := get(tx, key, &v.Record); err != nil {
+		if err := s.get(tx, key, &v.Record); err != nil {
 			return err
 		}
-		if err := forEachJSON(tx.Bucket(bucketRevisions).Bucket(k), func(_ []byte, r jobspecs.Revision) { v.Revisions = append(v.Revisions, r) }); err != nil {
+		if err := s.registries(tx, key, v.Registries); err != nil {
+			return err
+		}
+		if err := forEach(s.box(tx, bucketRevisions, k), func(_ []byte, r jobspecs.Revision) { v.Revisions = append(v.Revisions, r) }); err != nil {
 			return err
 		}
 		if err := forEachJSON(tx.Bucket(bucketMembers).Bucket(k), func(o []byte, m planner.Member) {

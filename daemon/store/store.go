@@ -51,7 +51,22 @@ type Record struct {
 	Current    string             `json:"current"` // revision that was last complete; "" none yet
 	Paused     bool               `json:"paused"`
 	Deleting   *planner.Deleting  `json:"deleting,omitempty"`
-	Formed     bool               `json:"formed"` // all members were ready at once, at least once
+	Formed     bool               `json:"formed"`                // all members were ready at once, at least once
+	HooksDone  map[string]bool    `json:"hooks_done,omitempty"`  // set_ready hooks that have run, by planner.World.DoneKey
+	Halted     *planner.Halt      `json:"halted,omitempty"`      // the rollout of Update that failed
+	Resumed    time.Time          `json:"resumed,omitzero"`      // deadlines count from then at the earliest
+	Rolled     *Rolled            `json:"rolled_back,omitempty"` // why Update is an older one, until it is another
+	Forced     bool               `json:"forced,omitempty"`      // guard and vetoes do not hold in this generation
+}
+
+// Rolled tells that a rollout failed and was taken back.
+type Rolled struct {
+	From string    `json:"from"` // revision
+	To   string    `json:"to"`
+	Why  string    `json:"why"`
+	At   time.Time `json:"at"`
+	// Overrides are those that it failed with.
+	Overrides jobspecs.Overrides `json:"overrides"`
 }
 
 // Key names the set.
@@ -73,6 +88,7 @@ type Options struct {
 
 // Store is an open state file.
 type Store struct {
+	*sealer
 	db        *bolt.DB
 	id        string
 	maxEvents int
@@ -101,7 +117,7 @@ func Open(dir string, o Options) (store *Store, err error) {
 	if s.maxEvents == 0 {
 		s.maxEvents = 5000
 	}
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("state file %s: %w", path, err), db.Close())
 	}
 	return s, nil
@@ -131,17 +147,38 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("state file %s is damaged (%w); it was left as it is: move it away and start again, the containers and volumes keep running meanwhile", path, err)
 }
 
-func (s *Store) prepare() error {
+// prepare makes the file fit for use: its buckets, its id, its key, the newest
+// schema. Nothing is written before the version and the key are known to be right.
+func (s *Store) prepare(dir string) error {
+	var version int
+	var seal []byte
+	if err := s.db.View(func(tx *bolt.Tx) (err error) {
+		meta := tx.Bucket(bucketMeta)
+		if meta == nil {
+			return nil
+		}
+		seal = append(seal, meta.Get(keySeal)...)
+		version, err = versionOf(meta)
+		return err
+	}); err != nil {
+		return err
+	}
+	var err error
+	if s.sealer, err = unlock(dir, seal); err != nil {
+		return err
+	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		for _, b := range buckets {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
 				return err
 			}
 		}
-		meta := tx.Bucket(bucketMeta)
-		if err := checkVersion(meta); err != nil {
-			return err
+		if version < schemaVersion {
+			if err := s.raise(tx, version); err != nil {
+				return err
+			}
 		}
+		meta := tx.Bucket(bucketMeta)
 		if id := meta.Get(keyID); id != nil {
 			s.id = string(id)
 			return nil
@@ -151,19 +188,34 @@ func (s *Store) prepare() error {
 	})
 }
 
-func checkVersion(meta *bolt.Bucket) error {
+// raise brings a file to the newest schema; version 0 is a new one.
+func (s *Store) raise(tx *bolt.Tx, version int) error {
+	if version == 1 {
+		if err := s.upgrade(tx); err != nil {
+			return fmt.Errorf("upgrade from schema 1: %w", err)
+		}
+	}
+	meta := tx.Bucket(bucketMeta)
+	if err := meta.Put(keySeal, s.seal(placeOfSeal, []byte("stsd"))); err != nil {
+		return err
+	}
+	return meta.Put(keyVersion, []byte(strconv.Itoa(schemaVersion)))
+}
+
+// versionOf is the file's schema; 0 in a new one. ErrNewer.
+func versionOf(meta *bolt.Bucket) (int, error) {
 	v := meta.Get(keyVersion)
 	if v == nil {
-		return meta.Put(keyVersion, []byte(strconv.Itoa(schemaVersion)))
+		return 0, nil
 	}
 	n, err := strconv.Atoi(string(v))
 	if err != nil || n < 1 {
-		return fmt.Errorf("schema version %q makes no sense", v)
+		return 0, fmt.Errorf("schema version %q makes no sense", v)
 	}
 	if n > schemaVersion {
-		return fmt.Errorf("%w: schema %d, this one knows %d; start the newer stsd again", ErrNewer, n, schemaVersion)
+		return 0, fmt.Errorf("%w: schema %d, this one knows %d; start the newer stsd again", ErrNewer, n, schemaVersion)
 	}
-	return nil
+	return n, nil
 }
 
 func newID() string {
@@ -195,14 +247,7 @@ func (s *Store) Keys() ([]jobspecs.Key, error) {
 func (s *Store) Records() ([]Record, error) {
 	var out []Record
 	err := s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(bucketSets).ForEach(func(_, v []byte) error {
-			var r Record
-			if err := json.Unmarshal(v, &r); err != nil {
-				return err
-			}
-			out = append(out, r)
-			return nil
-		})
+		return forEach(s.box(tx, bucketSets), func(_ []byte, r Record) { out = append(out, r) })
 	})
 	return out, err
 }
@@ -211,29 +256,28 @@ func (s *Store) Records() ([]Record, error) {
 func (s *Store) Get(key jobspecs.Key) (Record, error) {
 	var r Record
 	err := s.db.View(func(tx *bolt.Tx) error {
-		return get(tx, key, &r)
+		return s.get(tx, key, &r)
 	})
 	return r, err
 }
 
-func get(tx *bolt.Tx, key jobspecs.Key, r *Record) error {
-	v := tx.Bucket(bucketSets).Get([]byte(key.String()))
-	if v == nil {
-		return fmt.Errorf("%s: %w", key, ErrNotFound)
+func (s *Store) get(tx *bolt.Tx, key jobspecs.Key, r *Record) error {
+	return s.need(tx, bucketSets, key, r)
+}
+
+// need reads a set's entry. ErrNotFound.
+func (s *Store) need(tx *bolt.Tx, bucket []byte, key jobspecs.Key, into any) error {
+	ok, err := s.box(tx, bucket).get([]byte(key.String()), into)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: %w", key, ErrNotFound)
 	}
-	return json.Unmarshal(v, r)
+	return err
 }
 
 // Scope is what the user wrote last. ErrNotFound.
 func (s *Store) Scope(key jobspecs.Key) (Scope, error) {
 	var out Scope
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v := tx.Bucket(bucketSources).Get([]byte(key.String()))
-		if v == nil {
-			return fmt.Errorf("%s: %w", key, ErrNotFound)
-		}
-		return json.Unmarshal(v, &out)
-	})
+	err := s.db.View(func(tx *bolt.Tx) error { return s.need(tx, bucketSources, key, &out) })
 	return out, err
 }
 
@@ -246,14 +290,41 @@ type Intent struct {
 	Expect   int64              // generation that must be stored now; zero: none is
 	Reserve  []string           // members that need an address
 	Subnet   netip.Prefix       // where from; zero: none are reserved
+
+	// Asks are made of members; a stronger one that is there stays. Stopped says
+	// which members are to stay down, and which are not any more.
+	Asks    map[int]planner.Ask
+	Stopped map[int]bool
+	// Resume tries a rollout that failed again.
+	Resume bool
+
+	// Registries are credentials to keep for the set, beside those that are.
+	Registries map[string]jobspecs.RegistryAuth
 }
 
 // Put stores several sets in one commit, all or none: spec, revision and
 // addresses. Record.Generation is set to Expect+1. ErrChanged, ErrFull.
-func (s *Store) Put(intents ...*Intent) error {
+func (s *Store) Put(intents ...*Intent) error { return s.Commit(Commit{Intents: intents}) }
+
+// Commit is what is stored at once, all or none.
+type Commit struct {
+	Intents []*Intent
+	Secrets []Secret // new ones
+}
+
+// Commit stores c as Put does.
+func (s *Store) Commit(c Commit) error {
+	if len(c.Intents) == 0 && len(c.Secrets) == 0 {
+		return nil
+	}
 	return s.db.Update(func(tx *bolt.Tx) error {
-		for _, in := range intents {
-			if err := put(tx, in); err != nil {
+		for _, x := range c.Secrets {
+			if err := s.putSecret(tx, x); err != nil {
+				return err
+			}
+		}
+		for _, in := range c.Intents {
+			if err := s.put(tx, in); err != nil {
 				return fmt.Errorf("%s: %w", in.Record.Key(), err)
 			}
 		}
@@ -261,38 +332,57 @@ func (s *Store) Put(intents ...*Intent) error {
 	})
 }
 
-func put(tx *bolt.Tx, in *Intent) error {
+func (s *Store) put(tx *bolt.Tx, in *Intent) error {
 	key := in.Record.Key()
 	var stored Record
-	if err := get(tx, key, &stored); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := s.get(tx, key, &stored); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	if stored.Generation != in.Expect {
 		return fmt.Errorf("%w: generation %d, not %d", ErrChanged, stored.Generation, in.Expect)
 	}
 	in.Record.Generation = in.Expect + 1
-	if in.Expect > 0 { // what the loop learned meanwhile stays
-		in.Record.Current, in.Record.Formed = stored.Current, stored.Formed
+	switch {
+	case in.Expect > 0: // what the loop learned meanwhile stays
+		in.Record.Current, in.Record.Formed, in.Record.HooksDone = stored.Current, stored.Formed, stored.HooksDone
+		in.Record.Halted = stillHalted(&stored, in)
+	case formedOnce(tx, key):
+		in.Record.Formed = true
 	}
-	if err := putJSON(tx.Bucket(bucketSets), []byte(key.String()), in.Record); err != nil {
+	if err := s.box(tx, bucketSets).put([]byte(key.String()), in.Record); err != nil {
 		return err
 	}
 	if in.Scope != nil {
-		if err := putJSON(tx.Bucket(bucketSources), []byte(key.String()), in.Scope); err != nil {
+		if err := s.box(tx, bucketSources).put([]byte(key.String()), in.Scope); err != nil {
 			return err
 		}
 	}
-	if err := putRevision(tx, key, in); err != nil {
+	if err := s.putRevision(tx, key, in); err != nil {
+		return err
+	}
+	if err := s.putRegistries(tx, key, in.Registries); err != nil {
+		return err
+	}
+	if err := putAsks(tx, key, in); err != nil {
 		return err
 	}
 	return reserve(tx, key.Namespace, in)
 }
 
-func putRevision(tx *bolt.Tx, key jobspecs.Key, in *Intent) error {
+// stillHalted is the failed rollout that is one still: of the same revision, and
+// not to be tried again.
+func stillHalted(stored *Record, in *Intent) *planner.Halt {
+	if in.Resume || stored.Halted == nil || stored.Halted.Revision != in.Record.Update {
+		return nil
+	}
+	return stored.Halted
+}
+
+func (s *Store) putRevision(tx *bolt.Tx, key jobspecs.Key, in *Intent) error {
 	if in.Revision == nil {
 		return nil
 	}
-	b, err := tx.Bucket(bucketRevisions).CreateBucketIfNotExists([]byte(key.String()))
+	b, err := s.boxIn(tx, bucketRevisions, []byte(key.String()))
 	if err != nil {
 		return err
 	}
@@ -301,36 +391,38 @@ func putRevision(tx *bolt.Tx, key jobspecs.Key, in *Intent) error {
 			return err
 		}
 	}
-	return putJSON(b, number(in.Revision.Number), in.Revision)
+	return b.put(number(in.Revision.Number), in.Revision)
 }
 
 // Revisions lists a set's revisions by number.
 func (s *Store) Revisions(key jobspecs.Key) ([]jobspecs.Revision, error) {
 	var out []jobspecs.Revision
 	err := s.db.View(func(tx *bolt.Tx) error {
-		return forEachJSON(tx.Bucket(bucketRevisions).Bucket([]byte(key.String())), func(_ []byte, r jobspecs.Revision) {
+		return forEach(s.box(tx, bucketRevisions, []byte(key.String())), func(_ []byte, r jobspecs.Revision) {
 			out = append(out, r)
 		})
 	})
 	return out, err
 }
 
-// Delete forgets a set, its revisions and facts. Addresses of the members in
-// keep stay reserved: their volumes still exist.
-func (s *Store) Delete(key jobspecs.Key, keep []string) error {
+// Delete forgets a set, its revisions and facts, but for what is kept.
+func (s *Store) Delete(key jobspecs.Key, keep Kept) error {
 	return s.db.Update(func(tx *bolt.Tx) error {
 		k := []byte(key.String())
+		if err := s.keepVolumes(tx, key, keep.Volumes); err != nil {
+			return err
+		}
 		for _, b := range [][]byte{bucketSets, bucketSources} {
 			if err := tx.Bucket(b).Delete(k); err != nil {
 				return err
 			}
 		}
-		for _, b := range [][]byte{bucketRevisions, bucketMembers, bucketVolumes} {
+		for _, b := range [][]byte{bucketRevisions, bucketMembers, bucketRegistries} {
 			if err := tx.Bucket(b).DeleteBucket(k); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
 				return err
 			}
 		}
-		return release(tx, key, keep)
+		return release(tx, key, keep.Members)
 	})
 }
 

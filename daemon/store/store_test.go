@@ -123,7 +123,7 @@ func TestAddressesAreNeverGivenToAnotherMember(t *testing.T) {
 	if err := s.Put(intent(web, 0, "web-0", "web-1", "web-2")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(web, []string{"web-1"}); err != nil { // its volume still exists
+	if err := s.Delete(web, Kept{Members: []string{"web-1"}}); err != nil { // its volume still exists
 		t.Fatal(err)
 	}
 	if err := s.Put(intent(jobspecs.Key{Namespace: "default", Name: "db"}, 0, "db-0", "db-1", "db-2")); err != nil {

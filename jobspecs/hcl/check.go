@@ -14,9 +14,9 @@ import (
 
 // Check renders a set's members and says what is wrong between them or within
 // one: a port that two would publish, paths that overlap. It is for a set whose
-// replicas changed without its source. Of a long set some members are looked at.
-func Check(set *jobspecs.Set, t jobspecs.Template) error {
-	for _, p := range problems(set, t) {
+// replicas changed without its source; others are the sets that it may name. Of a long set some members are looked at.
+func Check(set *jobspecs.Set, t jobspecs.Template, others map[string]Other) error {
+	for _, p := range problems(set, t, others) {
 		if !p.warning {
 			return fmt.Errorf("%s: %w", set.Key(), p)
 		}
@@ -44,14 +44,14 @@ func warningAt(path, detail, format string, args ...any) *problem {
 // checkMembers says the problems at their places and gives the ports of the
 // first member.
 func (d *decoder) checkMembers(spec *jobspecs.Spec) []jobspecs.Port {
-	for _, p := range problems(&spec.Set, spec.Template) {
+	for _, p := range problems(&spec.Set, spec.Template, d.others) {
 		if p.warning {
 			d.warn(d.place(p.path), p.err.Error(), p.detail)
 			continue
 		}
 		d.error(d.place(p.path), p.err.Error(), p.detail)
 	}
-	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
+	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0, d.others))
 	if err != nil {
 		return nil
 	}
@@ -93,9 +93,9 @@ func lookedAt(replicas int) []int {
 	return list
 }
 
-func sampleOf(set *jobspecs.Set, index int) Env {
-	ordinals := ordinalsOf(set, max(replicasOf(set), 1))
-	env := sampleEnv(ordinals, true)
+func sampleOf(set *jobspecs.Set, index int, others map[string]Other) Env {
+	ordinals := set.Ordinals(max(replicasOf(set), 1))
+	env := sampleEnv(ordinals, true, others)
 	env.Ordinal = ordinals[index]
 	return env
 }
@@ -107,8 +107,8 @@ func replicasOf(set *jobspecs.Set) int {
 	return *set.Replicas
 }
 
-func problems(set *jobspecs.Set, t jobspecs.Template) []*problem {
-	env := sampleOf(set, 0)
+func problems(set *jobspecs.Set, t jobspecs.Template, others map[string]Other) []*problem {
+	env := sampleOf(set, 0, others)
 	r, err := newRenderer(set, t, env)
 	if err != nil {
 		return []*problem{problemAt("", "", "%w", err)}
@@ -124,7 +124,9 @@ func problems(set *jobspecs.Set, t jobspecs.Template) []*problem {
 			return append(warnings, problemAt("", tooMuchWorkDetail, "to render its members takes too much time or memory"))
 		}
 		found := podProblems(&pod)
-		found = append(found, portClashes(&pod, published)...)
+		reached := pod
+		reached.Publish(set.HostAccess)
+		found = append(found, portClashes(&reached, published)...)
 		if len(found) > 0 {
 			return append(warnings, found...)
 		}
@@ -262,6 +264,8 @@ func filesAndMounts(c *jobspecs.Container) []*problem {
 	return found
 }
 
+const maxPort = 65535
+
 type hostPort struct {
 	port     int
 	protocol string
@@ -275,6 +279,11 @@ func portClashes(pod *jobspecs.PodSpec, published map[hostPort]string) []*proble
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
 			if p.Host == 0 {
+				continue
+			}
+			if p.Host > maxPort {
+				found = append(found, problemAt(pathOf(&c)+".port."+p.Name, "Write host in the port block, or another mode of host_access.",
+					"%s would be published at port %d of the host; %d is the last", pod.Name, p.Host, maxPort))
 				continue
 			}
 			key := hostPort{p.Host, p.Protocol}

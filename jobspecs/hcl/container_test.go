@@ -149,7 +149,7 @@ func TestContainersAreWarnedOf(t *testing.T) {
 		if got := found(c.text); got != c.want || f == nil {
 			t.Errorf("%s: found %q, file %v; want %q", c.rule, got, f, c.want)
 		}
-		if f != nil && Check(&f.Specs[0].Set, f.Specs[0].Template) != nil {
+		if f != nil && Check(&f.Specs[0].Set, f.Specs[0].Template, nil) != nil {
 			t.Errorf("%s: it keeps a set from being scaled", c.rule)
 		}
 	}

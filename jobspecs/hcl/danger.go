@@ -22,6 +22,7 @@ func DataChanges(old, new *jobspecs.Set, oldT, newT jobspecs.Template) []string 
 	if old.StartOrdinal != new.StartOrdinal {
 		found = append(found, fmt.Sprintf("data: the first ordinal changes from %d to %d; volumes of ordinals that go are not used by the others", old.StartOrdinal, new.StartOrdinal))
 	}
+	found = append(found, reserved(old, new, oldT)...)
 	return append(found, deleted(old, new)...)
 }
 
@@ -106,23 +107,43 @@ func pathsOf(list []mounting) []string {
 	return sortedUnique(paths)
 }
 
+// leaving are the ordinals that a set has no longer, ascending.
+func leaving(old, new *jobspecs.Set) []int {
+	kept := new.Ordinals(*new.Replicas)
+	return slices.DeleteFunc(old.Ordinals(*old.Replicas), func(o int) bool {
+		_, stays := slices.BinarySearch(kept, o)
+		return stays
+	})
+}
+
+// reserved are the members with data whose ordinal is left out from now on.
+func reserved(old, new *jobspecs.Set, oldT jobspecs.Template) []string {
+	if old.Replicas == nil || new.Replicas == nil || len(MountedClaims(oldT)) == 0 {
+		return nil
+	}
+	var found []string
+	for _, o := range leaving(old, new) {
+		if slices.Contains(new.Reserve, o) {
+			found = append(found, fmt.Sprintf("data: ordinal %d is reserved; %s goes, and the others do not use its volumes", o, jobspecs.MemberName(old.Name, o)))
+		}
+	}
+	return found
+}
+
 // deleted are the volumes that go with their members.
 func deleted(old, new *jobspecs.Set) []string {
 	if old.Replicas == nil || new.Replicas == nil {
 		return nil
 	}
-	first, last := old.StartOrdinal, old.StartOrdinal+*old.Replicas-1
-	keptFirst, keptLast := new.StartOrdinal, new.StartOrdinal+*new.Replicas-1
+	gone := leaving(old, new)
 	var found []string
 	for _, c := range new.Claims {
 		if c.OnScaleDown != jobspecs.Delete || !slices.ContainsFunc(old.Claims, func(o jobspecs.Claim) bool { return o.Name == c.Name }) {
 			continue
 		}
 		var names []string
-		for o := first; o <= last; o++ {
-			if o < keptFirst || o > keptLast {
-				names = append(names, jobspecs.VolumeName(new.Namespace, c.Name, new.Name, o))
-			}
+		for _, o := range gone {
+			names = append(names, jobspecs.VolumeName(new.Namespace, c.Name, new.Name, o))
 		}
 		if len(names) > 0 {
 			found = append(found, fmt.Sprintf("data: fewer members and on_scale_down = \"delete\": %s would be deleted", listed(names)))

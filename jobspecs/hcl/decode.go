@@ -88,6 +88,10 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, s *block, path string, out d
 	path = join(path, a.Name)
 	d.places[path] = a.Expr.Range()
 	d.sensitiveAt = sensitivePlaces[s.name+"."+a.Name]
+	if at.setOnly && d.selfish(a.Expr) {
+		d.error(a.Expr.Range(), fmt.Sprintf("self has no value in %s: it belongs to the set as a whole", s.where()), "")
+		return
+	}
 	v, ok := d.value(a.Expr, at.kind, at.member, path)
 	if !ok || v == nil || at.empty && isEmpty(v) {
 		return
@@ -420,12 +424,16 @@ func (d *decoder) twice(b *hclsyntax.Block, s *block, path string) {
 	d.error(b.DefRange(), fmt.Sprintf("there are two blocks %s", what), fmt.Sprintf("The other one is at %s:%d.", old.Filename, old.Start.Line))
 }
 
+// ownValues are the blocks that are kept beside the template, and with them the
+// values that their expressions read.
+var ownValues = map[*block]bool{volumeSchema: true, guardSchema: true, hookSchema: true}
+
 // special reads a block's body, with the rules that a schema cannot say.
 func (d *decoder) special(b *hclsyntax.Block, s *block, path string) document {
 	if s == fileSchemaBlock {
 		return d.fileBlock(b, path)
 	}
-	if s != volumeSchema {
+	if !ownValues[s] {
 		out := d.body(b.Body, b.DefRange(), s, path)
 		if s.one {
 			d.exactlyOne(b, s)

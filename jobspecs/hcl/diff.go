@@ -201,6 +201,12 @@ func flatSet(s *jobspecs.Set) map[string]any {
 		flat["replicas"] = json.Number(strconv.Itoa(*s.Replicas))
 	}
 	flat["start_ordinal"] = json.Number(strconv.Itoa(s.StartOrdinal))
+	if len(s.Reserve) > 0 {
+		flat["reserve"] = listing(s.Reserve)
+	}
+	if len(s.StartAfter) > 0 {
+		flat["start_after"] = listing(s.StartAfter)
+	}
 	flat["pod_management"] = s.PodManagement
 	flat["recovery_wait"] = formatDuration(s.RecoveryWait)
 	flat["revision_history_limit"] = json.Number(strconv.Itoa(s.RevisionHistoryLimit))
@@ -208,10 +214,20 @@ func flatSet(s *jobspecs.Set) map[string]any {
 	flat["update.partition"] = json.Number(strconv.Itoa(s.Update.Partition))
 	flat["update.max_unavailable"] = s.Update.MaxUnavailable
 	flat["update.min_ready"] = formatDuration(s.Update.MinReady)
+	flat["update.deadline"] = formatDuration(s.Update.Deadline)
+	flat["update.on_failure"] = s.Update.OnFailure
+	flat["update.order"] = s.Update.Order
+	if s.Update.Last != "" {
+		flat["update.last"] = s.Update.Last
+	}
+	flatMembership(flat, s)
 	flat["dns.member_names"] = s.DNS.MemberNames
 	flat["dns.set_name"] = s.DNS.SetName
 	flat["dns.ttl"] = formatDuration(s.DNS.TTL)
 	flat["dns.negative_ttl"] = formatDuration(s.DNS.NegativeTTL)
+	if s.HostAccess != "" {
+		flat["host_access.mode"] = s.HostAccess
+	}
 	for _, c := range s.Claims {
 		path := "volume." + c.Name
 		flat[path+".on_scale_down"] = c.OnScaleDown
@@ -221,4 +237,47 @@ func flatSet(s *jobspecs.Set) map[string]any {
 		}
 	}
 	return flat
+}
+
+// flatMembership adds guard and hooks, and the place of each hook among the others.
+func flatMembership(flat map[string]any, s *jobspecs.Set) {
+	if s.Guard != nil {
+		if doc, err := decodeDocument(s.Guard.Spec); err == nil {
+			flatten(flat, "guard", doc)
+		}
+	}
+	var order []string
+	for _, h := range s.Hooks {
+		order = append(order, h.Name)
+		path := "hook." + h.Name
+		flat[path+".on"] = h.On
+		flat[path+".timeout"] = formatDuration(h.Timeout)
+		flat[path+".on_failure"] = h.OnFailure
+		if h.Once {
+			flat[path+".once"] = true
+		}
+		if h.Ordinal != nil {
+			flat[path+".ordinal"] = json.Number(strconv.Itoa(*h.Ordinal))
+		}
+		if h.Container != "" {
+			flat[path+".container"] = h.Container
+		}
+		if doc, err := decodeDocument(h.Spec); err == nil {
+			flatten(flat, path, doc)
+		}
+	}
+	if len(order) > 1 {
+		flat["hooks in order"] = listing(order)
+	}
+}
+
+// listing is a list as documents have it.
+func listing[T any](list []T) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		if out[i] = v; reflect.TypeOf(v).Kind() == reflect.Int {
+			out[i] = json.Number(fmt.Sprint(v))
+		}
+	}
+	return out
 }

@@ -38,7 +38,7 @@ func TestDocsExplainEveryNameOfSelfAndSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for root, fields := range map[string][]string{"self": selfFields, "set": setFields} {
+	for root, fields := range map[string][]string{"self": selfFields, "set": setFields, "sets.NAME": otherFields} {
 		for _, f := range fields {
 			if !strings.Contains(string(text), "`"+root+"."+f+"`") {
 				t.Errorf("%s.%s is not explained", root, f)

@@ -77,7 +77,7 @@ func FuzzParse(f *testing.F) {
 			if !spec.Template.Equal(same.Specs[i].Template) {
 				t.Errorf("formatting changed the template:\n%s\n%s", spec.Template, same.Specs[i].Template)
 			}
-			if _, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0)); err != nil {
+			if _, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0, nil)); err != nil {
 				t.Errorf("accepted, but: %v", err)
 			}
 		}

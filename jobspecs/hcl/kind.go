@@ -52,6 +52,8 @@ var (
 	portRef  = &kind{word: "a port number or the name of a port", read: readPortRef}
 	image    = textKind("an image", checked(checkImage))
 
+	ordinals  = listOfWord("a list of ordinals", number(0, math.MaxInt32))
+	setNames  = listOfWord("a list of names", label)
 	argv      = listOf(word)
 	env       = mapOf(word, checkEnvName)
 	labels    = mapOf(text, checkLabelKey)
@@ -109,6 +111,13 @@ func number(low, high int) *kind {
 		}
 		return json.Number(strconv.FormatInt(n, 10)), nil
 	}}
+}
+
+// listOfWord is a list whose elements are no strings.
+func listOfWord(word string, elem *kind) *kind {
+	k := listOf(elem)
+	k.word = word
+	return k
 }
 
 func listOf(elem *kind) *kind {

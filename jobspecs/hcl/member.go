@@ -20,9 +20,10 @@ type Env struct {
 	Ordinal   int
 	Ordinals  []int // the set's, in order; Ordinal may be missing from them: a member that is being removed
 	Addresses map[int]netip.Addr
-	HostIP    netip.Addr   // the gateway
-	Fresh     map[int]bool // ordinals of which no container has used the volumes yet
-	Formed    bool         // all members were ready at the same time once
+	HostIP    netip.Addr       // the gateway
+	Fresh     map[int]bool     // ordinals of which no container has used the volumes yet
+	Formed    bool             // all members were ready at the same time once
+	Sets      map[string]Other // other sets of the namespace, for sets.NAME: those of Uses
 	ImageIDs  map[string]string
 }
 
@@ -52,6 +53,7 @@ type view struct {
 type roster struct {
 	values []cty.Value
 	list   cty.Value
+	sets   cty.Value // NilVal: not made yet
 }
 
 func newView(set *jobspecs.Set, service string, env Env) view {
@@ -64,10 +66,10 @@ func (v view) of(ordinal int) view {
 	return v
 }
 
-// variables are self and set; without members and peers, which take long to make
+// variables are self, set and sets; without members and peers, which take long to make
 // for a long set, unless others tells that they are asked for.
 func (v view) variables(others bool) map[string]cty.Value {
-	return map[string]cty.Value{"self": v.member(v.env.Ordinal), "set": v.setValue(others)}
+	return map[string]cty.Value{"self": v.member(v.env.Ordinal), "set": v.setValue(others), "sets": v.setsValue()}
 }
 
 // asksForOthers tells whether an expression looks at the other members.

@@ -151,7 +151,7 @@ func TestOrdinaryLoopsOfLongSetsAreNotTooMuch(t *testing.T) {
 			EOT
 		}`), "replicas = 3", "replicas = 1000", 1)
 	spec := good(t, text).Specs[0]
-	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 999))
+	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 999, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,6 +118,7 @@ func TestWhatMakesNoRevisionOutsideOfTheContainer(t *testing.T) {
 		"history":        strings.Replace(web(""), "replicas", "revision_history_limit = 5\nreplicas", 1),
 		"update":         strings.Replace(web(""), "replicas", "update {\npartition = 1\n}\nreplicas", 1),
 		"dns":            strings.Replace(web(""), "replicas", "dns {\nttl = \"1s\"\n}\nreplicas", 1),
+		"host_access":    host("loopback", ""),
 		"locals":         "locals {\nx = 1\n}\n" + web(""),
 	} {
 		if got := template(t, text); !got.Equal(plain) {

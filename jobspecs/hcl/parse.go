@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -27,6 +29,9 @@ type Options struct {
 	Images map[string]string
 	// Pull replaces every container's pull policy. Before Inputs.Pull.
 	Pull string
+	// Others are the sets that sets.NAME may name in a namespace, those of the
+	// sources included. nil: they are not known here, and sets has no values yet.
+	Others func(namespace string) map[string]Other
 }
 
 // A File is what one scope says.
@@ -207,8 +212,23 @@ func (s *scope) sets(blocks []*hclsyntax.Block) []jobspecs.Spec {
 			s.together(b, &other, &spec)
 		}
 		specs = append(specs, spec)
+		s.startCircle(b, specs)
 	}
 	return specs
+}
+
+// startCircle says at the set that closes a circle of start_after what it is.
+func (s *scope) startCircle(b *hclsyntax.Block, specs []jobspecs.Spec) {
+	after := map[string][]string{}
+	last := &specs[len(specs)-1].Set
+	for i := range specs {
+		if set := &specs[i].Set; set.Namespace == last.Namespace {
+			after[set.Name] = slices.DeleteFunc(slices.Clone(set.StartAfter), func(n string) bool { return n == set.Name }) // said already
+		}
+	}
+	if circle := jobspecs.StartCircle(after); slices.Contains(circle, last.Name) {
+		s.error(b.DefRange(), "these sets wait for each other to start", strings.Join(circle, " → ")+" (start_after)")
+	}
 }
 
 func (s *scope) together(b *hclsyntax.Block, first, second *jobspecs.Spec) {

@@ -68,7 +68,6 @@ func TestParseRefuses(t *testing.T) {
 		{"self at the set", pod("service = self.name\ncontainer \"a\" {\nimage = \"x\"\n}"), "self has no value here"},
 		{"set in top-level locals", "locals {\na = set.name\n}\n" + web(""), "set has no value here"},
 		{"self through the set's locals", pod("locals {\na = self.name\n}\nservice = local.a\ncontainer \"a\" {\nimage = \"x\"\n}"), "local.a depends on self or set, which have no value here"},
-		{"other sets", web("args = [sets.other.fqdn]"), "sets is not supported yet"},
 		{"a secret that is not declared", web("args = [secret.cookie]"), `there is no secret "cookie"`},
 		{"an unknown field of self", web("args = [self.nme]"), `self has no "nme"`},
 		{"an unknown variable", web("args = [var.x]"), `there is no variable "x"`},
@@ -113,6 +112,9 @@ func TestParseRefuses(t *testing.T) {
 		{"a host port that some members share", web("port \"http\" {\ncontainer = 80\nhost = 80 + self.ordinal % 2\n}"), "host port 80/tcp would be published twice: by web-0 and by web-2"},
 		{"a host port on one address and on all", web("port \"a\" {\ncontainer = 80\nhost = 80 + self.ordinal\n}\nport \"b\" {\ncontainer = 81\nhost = 80 + self.ordinal\nhost_ip = \"0.0.0.0\"\n}"), "host port 80/tcp would be published twice: by web-0 and by web-0"},
 		{"a host port past the last", web("port \"http\" {\ncontainer = 80\nhost = 65534 + self.ordinal\n}"), "65536 is not a whole number from 1 to 65535"},
+		{"ports of two members that meet by host_access", host("ports", "port \"a\" {\ncontainer = 80\n}\nport \"b\" {\ncontainer = 81\n}"), "host port 81/tcp would be published twice: by web-0 and by web-1"},
+		{"a port past the last by host_access", host("ports", "port \"http\" {\ncontainer = 65534\n}"), "web-2 would be published at port 65536 of the host; 65535 is the last"},
+		{"an unknown mode of host_access", host("bridge", ""), `"bridge" is none of "direct", "loopback", "ports", "none"`},
 		{"overlapping mounts", pod("volume \"a\" {\n}\nvolume \"b\" {\n}\ncontainer \"c\" {\nimage = \"x\"\nmount \"a\" {\npath = \"/data\"\n}\nmount \"b\" {\npath = \"/data/b/\"\n}\n}"), `mount paths overlap: /data/b of "b" and /data of "a"`},
 		{"a file below a file", web("file \"/a\" {\ncontent = \"\"\n}\nfile \"/a/b\" {\ncontent = \"\"\n}"), "/a/b cannot be below /a, which is a file"},
 		{"an expression that fails for a member", web("args = [set.members[self.index + 2].name]"), "invalid index"},
@@ -186,7 +188,7 @@ func TestEveryNameOfTheLanguageIsReadOrRefusedAsNotSupportedYet(t *testing.T) {
 		got[name] = true
 	}
 	for _, name := range []string{
-		"reserve", "start_after", "networks", "deadline", "on_failure", "order", "last", "guard", "host_access", "hook",
+		"networks",
 	} {
 		if !got[name] {
 			t.Errorf("%s is not refused", name)
@@ -333,7 +335,7 @@ func TestTheSameInputsGiveTheSameSpecWithoutADisk(t *testing.T) {
 		t.Errorf("replaced %v, want %v", first.Replaced, want)
 	}
 	spec := first.Specs[0]
-	got, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 1))
+	got, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 1, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 // Sensitive tells whether a template holds something sensitive.
 func Sensitive(t jobspecs.Template) bool { return holdsSensitive(t) }
 
-// SensitiveSet tells whether the claims of a set hold something sensitive.
+// SensitiveSet tells whether the claims or hooks of a set hold something sensitive.
 func SensitiveSet(set *jobspecs.Set) bool {
-	return slices.ContainsFunc(set.Claims, func(c jobspecs.Claim) bool { return holdsSensitive(c.Spec) })
+	return slices.ContainsFunc(setSpecs(set), func(b json.RawMessage) bool { return holdsSensitive(b) })
 }
 
 // holdsSensitive looks for a wrapper's name. Quotes inside strings are escaped,
@@ -80,7 +80,7 @@ const minScrubbed = 4
 // member. Longest first.
 func SensitiveTexts(set *jobspecs.Set, t jobspecs.Template) []string {
 	var found []string
-	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, claimSpecs(set)...) {
+	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, setSpecs(set)...) {
 		if !holdsSensitive(b) {
 			continue
 		}
@@ -93,10 +93,17 @@ func SensitiveTexts(set *jobspecs.Set, t jobspecs.Template) []string {
 	return found
 }
 
-func claimSpecs(set *jobspecs.Set) []json.RawMessage {
+// setSpecs are the parts in normal form that a set has beside its template.
+func setSpecs(set *jobspecs.Set) []json.RawMessage {
 	var out []json.RawMessage
 	for _, c := range set.Claims {
 		out = append(out, c.Spec)
+	}
+	for _, h := range set.Hooks {
+		out = append(out, h.Spec)
+	}
+	if set.Guard != nil {
+		out = append(out, set.Guard.Spec)
 	}
 	return out
 }

@@ -154,7 +154,7 @@ func TestRenderGivesEverythingThatWasWritten(t *testing.T) {
 	wantSet := jobspecs.Set{
 		Namespace: "shop", Name: "web", Replicas: &replicas, StartOrdinal: 5, Service: "front", PodManagement: "parallel",
 		RecoveryWait: 5 * time.Second, RevisionHistoryLimit: 3,
-		Update: jobspecs.Update{Strategy: "on_delete", Partition: 6, MaxUnavailable: "30%", MinReady: 3 * time.Second},
+		Update: jobspecs.Update{Strategy: "on_delete", Partition: 6, MaxUnavailable: "30%", MinReady: 3 * time.Second, Deadline: 10 * time.Minute, OnFailure: "pause", Order: "descending"},
 		DNS:    jobspecs.DNS{MemberNames: "ready", SetName: "running", TTL: time.Second},
 		Claims: []jobspecs.Claim{
 			{Name: "data", OnScaleDown: "delete", OnDelete: "delete", Spec: []byte(`{"driver":"nfs","options":{"device":{"$expr":"\"/mnt/${self.ordinal}\""}},"size":{"$expr":"\"${self.index + 1}GiB\""}}`)},
@@ -305,12 +305,12 @@ func TestRenderErrorsNameMemberAndAttribute(t *testing.T) {
 
 func TestCheckFindsWhatMoreReplicasBreak(t *testing.T) {
 	spec := good(t, strings.Replace(web("port \"a\" {\ncontainer = 80\nhost = 80\n}"), "replicas = 3\n", "", 1)).Specs[0]
-	if err := Check(&spec.Set, spec.Template); err != nil {
+	if err := Check(&spec.Set, spec.Template, nil); err != nil {
 		t.Error(err)
 	}
 	replicas := 2
 	spec.Set.Replicas = &replicas
-	err := Check(&spec.Set, spec.Template)
+	err := Check(&spec.Set, spec.Template, nil)
 	if want := "default/web: container.web.port.a.host: host port 80/tcp would be published twice: by web-0 and by web-1"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -320,7 +320,7 @@ func TestCheckFindsWhatMoreReplicasBreak(t *testing.T) {
 func BenchmarkRenderAll(b *testing.B) {
 	f, _ := parse(strings.Replace(web(`args = [self.fqdn, join(",", set.peers[*].fqdn)]`), "3", "100", 1))
 	spec := f.Specs[0]
-	e := sampleOf(&spec.Set, 0)
+	e := sampleOf(&spec.Set, 0, nil)
 	for b.Loop() {
 		if _, err := RenderAll(&spec.Set, spec.Template, e, e.Ordinals); err != nil {
 			b.Fatal(err)

@@ -32,6 +32,7 @@ type attr struct {
 	kind     *kind
 	required bool
 	member   bool // may use self and set
+	setOnly  bool // of those that may: not self
 	later    bool // known, refused: not supported yet
 	empty    bool // written empty it is as if absent
 	def      string
@@ -111,22 +112,48 @@ var setSchema = &block{
 		{name: "extra_hosts", kind: hosts, member: true, empty: true, doc: "host name → address, added to the members' hosts file"},
 		{name: "sysctls", kind: sysctls, member: true, empty: true, doc: "`net.*` of the member"},
 		{name: "share_processes", kind: boolean, def: "`false`", doc: "one process namespace for all containers of a member"},
-	}, laterAttrs("reserve", "start_after", "networks")...),
+		{name: "reserve", kind: ordinals, def: "none", doc: "ordinals that are left out; others take their place, above"},
+		{name: "start_after", kind: setNames, def: "none", doc: "sets of the namespace that must be available before a member's first start; repairs do not wait"},
+	}, laterAttrs("networks")...),
 	blocks: []*block{
 		{name: "locals", doc: "names for expressions that may use `self` and `set`"},
-		updateSchema, dnsSchema, volumeSchema, scratchSchema, bindSchema, containerSchema, initSchema, sidecarSchema,
-		laterBlock("guard"), laterBlock("host_access"), laterBlock("hook"),
+		updateSchema, guardSchema, dnsSchema, hostAccessSchema, volumeSchema, scratchSchema, bindSchema, containerSchema, initSchema, sidecarSchema, hookSchema,
 	},
 }
 
 var updateSchema = &block{
 	name: "update", doc: "how a changed template reaches the members",
-	attrs: append([]attr{
+	attrs: []attr{
 		{name: "strategy", kind: oneOf(jobspecs.Rolling, jobspecs.OnDelete), def: "`rolling`", doc: "`on_delete`: a member changes when it is restarted by hand"},
 		{name: "partition", kind: number(0, math.MaxInt32), def: "0", doc: "ordinals below it keep the old revision"},
 		{name: "max_unavailable", kind: percent, def: "1", doc: "how many members, or `\"30%\"`, may be away at once"},
 		{name: "min_ready", kind: duration, def: "0s", doc: "ready for this long counts as available"},
-	}, laterAttrs("deadline", "on_failure", "order", "last")...),
+		{name: "deadline", kind: duration, def: "10m", doc: "how long a new member may take to become available, pulls and init containers not counted; 0s: for ever"},
+		{name: "on_failure", kind: oneOf(jobspecs.FailPause, jobspecs.FailRollback, jobspecs.FailWait), def: "`pause`", doc: "when a member misses the deadline: `pause` stands still, `rollback` takes the changed members back to the last revision that was complete, `wait` goes on"},
+		{name: "order", kind: oneOf(jobspecs.OrderDescending, jobspecs.OrderRole), def: "`descending`", doc: "`role`: by the role probe, the member whose role is `last` goes last"},
+		{name: "last", kind: text, def: "none", doc: "with `order = \"role\"`: the role that goes last"},
+	},
+}
+
+var guardSchema = &block{
+	name: "guard", doc: "refuses voluntary stops, whoever asks; `--force` overrides it",
+	attrs: []attr{
+		{name: "min_available", kind: number(0, jobspecs.MaxReplicas), required: true, member: true, setOnly: true, doc: "how many members stay available; may use `set`, but not `self`"},
+	},
+}
+
+var hookSchema = &block{
+	name: "hook", label: "NAME", check: checkLabel,
+	doc: "a command that runs in a container when the membership changes, never for a restart or an update. It finds STSD_REASON (join, leave, set_ready), STSD_MEMBER and STSD_ORDINAL (who joins or leaves) in its environment; `self` is that member too. It may run again after a crash of the daemon. Those of one kind run in the order in which they are written",
+	attrs: []attr{
+		{name: "on", kind: oneOf(jobspecs.OnJoin, jobspecs.OnLeave, jobspecs.OnSetReady), required: true, doc: "`join`: a member of a set that was formed is available for the first time; `leave`: before a member is stopped because its ordinal goes; `set_ready`: all members are ready at the same time"},
+		{name: "command", kind: commandLine, required: true, member: true, doc: "an exit code other than 0 fails"},
+		{name: "once", kind: boolean, def: "`false`", doc: "of `set_ready`: once in the life of the set, instead of again after each change of its members"},
+		{name: "ordinal", kind: number(0, math.MaxInt32), def: "the member that joins or leaves; for `set_ready` the first", doc: "where it runs"},
+		{name: "container", kind: label, def: "the first container", doc: "in which container or sidecar"},
+		{name: "timeout", kind: positive, def: "1m", doc: "it is killed then, and has failed"},
+		{name: "on_failure", kind: oneOf(jobspecs.FailAbort, jobspecs.FailContinue), def: "`abort`", doc: "`abort`: it is tried again, and a member that wants to leave stays; `continue`: as if it had succeeded"},
+	},
 }
 
 var dnsSchema = &block{
@@ -136,6 +163,13 @@ var dnsSchema = &block{
 		{name: "set_name", kind: oneOf(jobspecs.Peers, jobspecs.Ready, jobspecs.Running), def: "`peers`", doc: "which members the set's name gives: `peers` gives running ones to members, ready ones to others"},
 		{name: "ttl", kind: duration, def: "5s", doc: "how long an answer may be kept"},
 		{name: "negative_ttl", kind: duration, def: "2s", doc: "how long \"no such name\" may be kept"},
+	},
+}
+
+var hostAccessSchema = &block{
+	name: "host_access", doc: "how programs of the engine's own machine reach members; a running member changes with its next start",
+	attrs: []attr{
+		{name: "mode", kind: oneOf(jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts, jobspecs.HostNone), def: "`direct` on Linux, `loopback` elsewhere", doc: "`direct`: at the member's address; `loopback`: at a loopback address of the member's own, where its ports are published under their own numbers; `ports`: at 127.0.0.1, under its port numbers plus the ordinal; `none`: nothing is done for it"},
 	},
 }
 

@@ -27,8 +27,11 @@ type scope struct {
 	vars   map[string]*variable
 	locals map[string]*local
 	funcs  map[string]function.Function
-	set    bool      // of a statefulset block: self and set may be used in locals
-	values cty.Value // of var
+	set    bool // of a statefulset block: self and set may be used in locals
+
+	namespace string           // of that block
+	others    map[string]Other // the sets that sets.NAME may name there; nil: not known
+	values    cty.Value        // of var
 
 	secrets      map[string]*secret
 	secretValues map[string]cty.Value // of the namespace of a statefulset block
@@ -207,8 +210,7 @@ func (s *scope) checkReference(t hcl2.Traversal, member bool, path []*local) boo
 	case "secret":
 		return s.checkSecret(t, name)
 	case "sets":
-		s.error(t.SourceRange(), root+" is not supported yet", "")
-		return false
+		return s.checkSets(t, name, member)
 	default:
 		s.unknownRoot(t)
 		return false
@@ -287,7 +289,7 @@ func (s *scope) unknownRoot(t hcl2.Traversal) {
 func (s *scope) symbolic(e hclsyntax.Expression) bool {
 	return slices.ContainsFunc(hclsyntax.Variables(e), func(t hcl2.Traversal) bool {
 		switch t.RootName() {
-		case "self", "set", "secret":
+		case "self", "set", "sets", "secret":
 			return true
 		case "local":
 			l := s.locals[secondName(t)]
@@ -301,13 +303,31 @@ func (s *scope) symbolic(e hclsyntax.Expression) bool {
 func (s *scope) memberly(e hclsyntax.Expression) bool {
 	return slices.ContainsFunc(hclsyntax.Variables(e), func(t hcl2.Traversal) bool {
 		switch t.RootName() {
-		case "self", "set":
+		case "self", "set", "sets":
 			return true
 		case "local":
 			l := s.locals[secondName(t)]
 			return l != nil && l.member
 		}
 		return false
+	})
+}
+
+// selfish tells whether a checked expression depends on self.
+func (s *scope) selfish(e hclsyntax.Expression) bool {
+	return s.reads("self", e, map[string]bool{})
+}
+
+// reads tells whether an expression, or a local that it uses, names a root.
+func (s *scope) reads(root string, e hclsyntax.Expression, seen map[string]bool) bool {
+	return slices.ContainsFunc(hclsyntax.Variables(e), func(t hcl2.Traversal) bool {
+		name := secondName(t)
+		l := s.locals[name]
+		if t.RootName() != "local" || l == nil || seen[name] {
+			return t.RootName() == root
+		}
+		seen[name] = true
+		return s.reads(root, l.expr, seen)
 	})
 }
 

@@ -161,7 +161,7 @@ func (s *scope) unusedSecrets(specs []jobspecs.Spec) {
 // SecretNames are the secrets that a template and the claims of its set read.
 func SecretNames(set *jobspecs.Set, t jobspecs.Template) []string {
 	var names []string
-	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, claimSpecs(set)...) {
+	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, setSpecs(set)...) {
 		if doc, err := decodeDocument(b); err == nil {
 			names = append(names, sortedKeys(part(doc, "secret"))...)
 		}

@@ -63,7 +63,7 @@ func read(t *testing.T, text string, in jobspecs.Inputs) (*File, []jobspecs.Diag
 func rendered(t *testing.T, f *File) jobspecs.PodSpec {
 	t.Helper()
 	spec := &f.Specs[0]
-	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
+	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ statefulset "b" {
 	var got []string
 	for i := range f.Specs {
 		spec := &f.Specs[i]
-		pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0))
+		pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -547,6 +547,18 @@ func TestAnotherSensitiveValueIsADifference(t *testing.T) {
 			}
 			if got := Diff(a, b); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: diff = %+v, want %+v", lines, got, want)
+			}
+		}
+	}
+}
+
+func TestASourceThatIsCutAnywhereShowsNothing(t *testing.T) {
+	text := hiding("file \"/a\" {\n sensitive = true\n content = <<-EOT\n correct-horse\n EOT\n}")
+	for i := range text {
+		for _, cut := range []string{text[:i], strings.ReplaceAll(text[:i], "\n", "\r\n"), "\xef\xbb\xbf" + text[:i]} {
+			sources, _ := RedactedScope([]jobspecs.Source{{Name: "web.hcl", Text: []byte(cut)}}, jobspecs.Inputs{})
+			if strings.Contains(string(sources[0].Text), passphrase) {
+				t.Fatalf("cut at %d:\n%s", i, sources[0].Text)
 			}
 		}
 	}

@@ -43,8 +43,11 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 		d.error(b.DefRange(), fmt.Sprintf("with everything put in, the set has %d bytes; %d (64 MiB) is the most", len(spec.Template), maxTemplate), "")
 	}
 	spec.Set.Claims = claims(b, doc)
+	spec.Set.Guard = guardOf(doc)
+	spec.Set.Hooks = hooksOf(b, doc)
 	d.containers(b)
 	d.names(b, &spec.Set)
+	d.membership(b, &spec.Set, doc)
 	d.mounted(spec.Template)
 	spec.Images = Images(spec.Template)
 	if !d.unknown && !HasErrors(s.found[before:]) {
@@ -71,12 +74,18 @@ func setOf(name string, doc document) jobspecs.Set {
 		replicas := number64(n)
 		set.Replicas = &replicas
 	}
+	set.HostAccess = textOr(part(doc, "host_access"), "mode", "")
+	set.Reserve, set.StartAfter = numbersOf(doc["reserve"]), textsOf(doc["start_after"])
 	update, dns := part(doc, "update"), part(doc, "dns")
 	set.Update = jobspecs.Update{
 		Strategy:       textOr(update, "strategy", jobspecs.Rolling),
 		Partition:      intOr(update, "partition", 0),
 		MaxUnavailable: textOr(update, "max_unavailable", "1"),
 		MinReady:       durationOr(update, "min_ready", 0),
+		Deadline:       durationOr(update, "deadline", 10*time.Minute),
+		OnFailure:      textOr(update, "on_failure", jobspecs.FailPause),
+		Order:          textOr(update, "order", jobspecs.OrderDescending),
+		Last:           textOr(update, "last", ""),
 	}
 	set.DNS = jobspecs.DNS{
 		MemberNames: textOr(dns, "member_names", jobspecs.Always),
@@ -180,7 +189,7 @@ func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
 	quiet.report = &report{meter: d.meter}
 	q := &decoder{scope: &quiet, places: map[string]hcl2.Range{}, refs: newReferences()}
 	doc := document{}
-	for _, name := range []string{"namespace", "replicas", "start_ordinal", "service"} {
+	for _, name := range []string{"namespace", "replicas", "start_ordinal", "reserve", "service"} {
 		if a := b.Body.Attributes[name]; a != nil && q.check(a.Expr, false, nil) {
 			q.attribute(a, setSchema, "", doc)
 		}
@@ -188,13 +197,17 @@ func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
 	d.meter.said = said // what was said in between was not heard
 	set := setOf(b.Labels[0], doc)
 	d.secretsOf(set.Namespace)
+	d.namespace = set.Namespace
+	if d.opt.Others != nil {
+		d.others = sampleOthers(d.opt.Others(set.Namespace))
+	}
 	count := 3
 	if set.Replicas != nil {
 		count = max(*set.Replicas, 1)
 	}
-	ordinals := ordinalsOf(&set, count)
-	young := newView(&set, set.Service, sampleEnv(ordinals, true))
-	settled := newView(&set, set.Service, sampleEnv(ordinals, false))
+	ordinals := set.Ordinals(count)
+	young := newView(&set, set.Service, sampleEnv(ordinals, true, d.others))
+	settled := newView(&set, set.Service, sampleEnv(ordinals, false, d.others))
 	samples := []*sample{newSample(young, ordinals[0]), newSample(settled, ordinals[0])}
 	if count > 1 {
 		samples = append(samples, newSample(young, ordinals[count-1]))
@@ -209,17 +222,9 @@ func newSample(v view, ordinal int) *sample {
 	return &sample{name: jobspecs.MemberName(v.set.Name, ordinal), view: v.of(ordinal)}
 }
 
-func ordinalsOf(set *jobspecs.Set, count int) []int {
-	ordinals := make([]int, count)
-	for i := range ordinals {
-		ordinals[i] = set.StartOrdinal + i
-	}
-	return ordinals
-}
-
 // sampleEnv has an address for every member, as the daemon will.
-func sampleEnv(ordinals []int, fresh bool) Env {
-	env := Env{Ordinals: ordinals, HostIP: netip.MustParseAddr("10.87.0.1"), Addresses: map[int]netip.Addr{}, Fresh: map[int]bool{}, Formed: !fresh}
+func sampleEnv(ordinals []int, fresh bool, others map[string]Other) Env {
+	env := Env{Sets: others, Ordinals: ordinals, HostIP: netip.MustParseAddr("10.87.0.1"), Addresses: map[int]netip.Addr{}, Fresh: map[int]bool{}, Formed: !fresh}
 	address := env.HostIP
 	for _, o := range ordinals {
 		address = address.Next()
@@ -256,10 +261,8 @@ func (d *decoder) containers(b *hclsyntax.Block) {
 
 // names holds what is made of the set's name against DNS.
 func (d *decoder) names(b *hclsyntax.Block, set *jobspecs.Set) {
-	last := set.StartOrdinal
-	if set.Replicas != nil && *set.Replicas > 0 {
-		last += *set.Replicas - 1
-	}
+	ordinals := set.Ordinals(max(replicasOf(set), 1))
+	last := ordinals[len(ordinals)-1]
 	at := b.LabelRanges[0]
 	if last > maxOrdinal {
 		d.error(at, fmt.Sprintf("the last ordinal would be %d; %d is the most", last, maxOrdinal), "")
@@ -271,7 +274,7 @@ func (d *decoder) names(b *hclsyntax.Block, set *jobspecs.Set) {
 			return
 		}
 	}
-	if p := set.Update.Partition; set.Replicas != nil && p > set.StartOrdinal+*set.Replicas {
+	if p := set.Update.Partition; set.Replicas != nil && p > last+1 {
 		d.warn(d.places["update.partition"], fmt.Sprintf("partition %d is above every ordinal: no member will be updated", p), "")
 	}
 }

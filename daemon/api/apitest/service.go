@@ -35,7 +35,11 @@ type Service struct {
 	Why      jobspecs.Explanation
 	Happened []jobspecs.Event
 	Output   map[string][]string // member → lines
-	Loss     []string            // data that a write would lose; refused until confirmed
+	Secret   []client.Secret
+	Sealed   []byte // of a plan
+	Resolved client.DNS
+	Asked    []client.DNSTraced // a trace gives each, then ends
+	Loss     []string           // data that a write would lose; refused until confirmed
 	Unready  error
 
 	mu  sync.Mutex
@@ -89,7 +93,7 @@ func (s *Service) Apply(_ context.Context, r client.ApplyRequest) (client.ApplyR
 
 func (s *Service) Plan(_ context.Context, r client.ApplyRequest) (client.PlanResponse, error) {
 	err := s.take(r, client.Write{Yes: true}, "")
-	return client.PlanResponse{Plans: s.Plans, Diagnostics: s.Warnings}, err
+	return client.PlanResponse{Plans: s.Plans, Diagnostics: s.Warnings, Sealed: s.Sealed}, err
 }
 
 func (s *Service) Scale(_ context.Context, set jobspecs.Key, r client.ScaleRequest) (client.Result, error) {
@@ -104,12 +108,60 @@ func (s *Service) Rollout(_ context.Context, set jobspecs.Key, r client.RolloutR
 	return s.one(r, r.Write, set)
 }
 
+func (s *Service) ChangeMembers(_ context.Context, set jobspecs.Key, r client.MembersRequest) (client.Result, error) {
+	return s.one(r, r.Write, set)
+}
+
 func (s *Service) FreshVolume(_ context.Context, set jobspecs.Key, r client.FreshVolumeRequest) (client.Result, error) {
 	return s.one(r, r.Write, set)
 }
 
 func (s *Service) Delete(_ context.Context, set jobspecs.Key, r client.DeleteRequest) (client.Result, error) {
 	return s.one(r, r.Write, set)
+}
+
+func (s *Service) Secrets(_ context.Context, namespace string) ([]client.Secret, error) {
+	var out []client.Secret
+	for _, x := range s.Secret {
+		if namespace == "" || x.Namespace == namespace {
+			out = append(out, x)
+		}
+	}
+	return out, s.Err
+}
+
+func (s *Service) RemoveSecret(_ context.Context, namespace, name string, r client.SecretRequest) (client.SecretResult, error) {
+	err := s.take(r, r.Write, name)
+	return client.SecretResult{Namespace: namespace, Name: name, Removed: err == nil, Message: "secret " + name + " removed"}, err
+}
+
+func (s *Service) DNS(_ context.Context, q client.DNSQuery) (client.DNS, error) {
+	out := s.Resolved
+	out.Names = nil
+	for _, n := range s.Resolved.Names {
+		if q.Name == "" || q.Name == n.Name {
+			out.Names = append(out.Names, n)
+		}
+	}
+	return out, s.Err
+}
+
+func (s *Service) TraceDNS(_ context.Context, name string, start func() error, each func(client.DNSTraced) error) error {
+	if s.Err != nil {
+		return s.Err
+	}
+	if err := start(); err != nil {
+		return err
+	}
+	for _, q := range s.Asked {
+		if name != "" && name != q.Name {
+			continue
+		}
+		if err := each(q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) Sets(_ context.Context, namespace string) ([]jobspecs.SetRow, error) {

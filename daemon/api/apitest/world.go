@@ -11,15 +11,15 @@ import (
 var Web = jobspecs.Key{Namespace: jobspecs.DefaultNamespace, Name: "web"}
 
 // World is a Service that knows one set of three members in a rollout: web-0
-// runs, web-1 starts, web-2 does not exist yet. Its list of ports is nil on
+// runs, web-1 starts and has three containers, web-2 does not exist yet. Its list of ports is nil on
 // purpose: in JSON a list is a list.
 func World() *Service {
 	started := Start.Add(time.Minute)
-	exit := 137
+	exit, well := 137, 0
 	members := []jobspecs.Member{
 		{
 			Namespace: "default", Set: "web", Name: "web-0", Ordinal: 0, Phase: "Running", Ready: true, Available: true,
-			Revision: "web-1111111111", Image: "web:1", Restarts: 1, IP: "10.87.0.10",
+			Revision: "web-1111111111", Image: "web:1", Restarts: 1, IP: "10.87.0.10", Role: "primary", Since: &started,
 			Ports:     []jobspecs.MemberPort{{Name: "http", Container: 8080, Host: 18080, HostIP: "127.0.0.1", Protocol: "tcp"}},
 			StartedAt: &started, Volumes: []string{"data-web-0"}, FQDN: "web-0.web.default.svc.cluster.local", ImageID: "sha256:1",
 			Containers: []jobspecs.MemberContainer{{Name: "web", Kind: "container", Image: "web:1", ImageID: "sha256:1", State: "running", Ready: true, ExitCode: &exit, OOMKilled: true, Restarts: 1, StartedAt: &started}},
@@ -27,7 +27,12 @@ func World() *Service {
 		{
 			Namespace: "default", Set: "web", Name: "web-1", Ordinal: 1, Phase: "Starting", Reason: "StartupPending",
 			Message: "http 10.87.0.11:8080/: connection refused", Revision: "web-1111111111", Image: "web:1", IP: "10.87.0.11",
-			StartedAt: &started, Volumes: []string{"data-web-1"}, FQDN: "web-1.web.default.svc.cluster.local",
+			StartedAt: &started, Volumes: []string{"data-web-1"}, FQDN: "web-1.web.default.svc.cluster.local", Since: &started,
+			Containers: []jobspecs.MemberContainer{
+				{Name: "prepare", Kind: "init", Image: "prepare:1", State: "exited", ExitCode: &well, StartedAt: &started},
+				{Name: "exporter", Kind: "sidecar", Image: "exporter:1", State: "running", Ready: true, Restarts: 2, Signal: "SIGSEGV", StartedAt: &started},
+				{Name: "web", Kind: "container", Image: "web:1", State: "running", StartedAt: &started, Reason: "StartupPending", Message: "http 10.87.0.11:8080/: connection refused"},
+			},
 		},
 		{
 			Namespace: "default", Set: "web", Name: "web-2", Ordinal: 2, Phase: "Pending", Reason: "NotCreated",
@@ -79,8 +84,24 @@ func World() *Service {
 			Next: []string{"stsd logs web-1"},
 		},
 		Happened: []jobspecs.Event{
-			{Time: Start, Namespace: "default", Set: "web", Type: "Normal", Reason: "Applied", Message: "generation 1", Count: 1},
-			{Time: Start.Add(time.Second), Namespace: "default", Set: "web", Member: "web-1", Type: "Warning", Reason: "Exited", Message: "exit code 1", Count: 3},
+			{Time: Start, Namespace: "default", Set: "web", Type: "Normal", Reason: "Applied", Message: "generation 1", Count: 1, FirstTime: Start},
+			{Time: Start.Add(time.Second), Namespace: "default", Set: "web", Member: "web-1", Type: "Warning", Reason: "Exited", Message: "exit code 1", Count: 3, FirstTime: Start},
+		},
+		Resolved: client.DNS{
+			Listeners: []client.DNSListener{{Address: "10.87.0.1:53"}, {Address: "127.0.0.1:5300", Problem: "listen on 127.0.0.1:5300: bind: address already in use"}},
+			Names: []client.DNSName{
+				{Name: "web.svc", Type: "A", Told: []client.DNSTold{
+					{To: []string{"the host", "containers of namespace default (10.87.0.0/22)"}, Rcode: "NOERROR", Records: []string{"web.svc. 5 A 10.87.0.10"}, Why: "ready members"},
+					{To: []string{"members of default/web"}, Rcode: "NOERROR", Records: []string{"web.svc. 5 A 10.87.0.10", "web.svc. 5 A 10.87.0.11"}, Why: "running members, for their peer"},
+				}},
+				{Name: "web-9.svc", Type: "A", Told: []client.DNSTold{{To: []string{"the host", "containers of namespace default (10.87.0.0/22)"}, Rcode: "NXDOMAIN", Why: "no set or namespace of this name"}}},
+				{Name: "example.test", Type: "A", Told: []client.DNSTold{{To: []string{"containers of namespace default (10.87.0.0/22)"}, Why: "not a name of ours: forwarded", Forwarded: []string{"192.0.2.1:53"}}}},
+			},
+		},
+		Asked: []client.DNSTraced{
+			{Time: Start, Client: "10.87.0.10", At: "10.87.0.1", Name: "web-1.svc.", Type: "A", Rcode: "NOERROR", Records: []string{"web-1.svc. 5 A 10.87.0.11"}, Why: "member", Microseconds: 12},
+			{Time: Start.Add(time.Second), Client: "10.87.0.10", At: "10.87.0.1", TCP: true, Name: "example.test.", Type: "TYPE65", Rcode: "NXDOMAIN", Why: "not a name of ours: forwarded", Microseconds: 1500, Missed: 2},
+			{Time: Start.Add(2 * time.Second), Client: "10.87.0.11", At: "10.87.0.1", Rcode: "FORMERR", Why: "could not be read as a question of class IN", Microseconds: 3},
 		},
 		Output: map[string][]string{"web-0": {"zero a", "zero b"}, "web-1": {"one a", "one b"}},
 	}

@@ -38,6 +38,8 @@ statefulset "full" {
   revision_history_limit = 10
   termination_grace      = "20s"
   share_processes        = true
+  reserve                = [9]
+  start_after            = ["config"]
 
   labels = {
     member = self.name
@@ -60,6 +62,14 @@ statefulset "full" {
     partition       = 0
     max_unavailable = 1
     min_ready       = "0s"
+    deadline        = "10m"
+    on_failure      = "pause"
+    order           = "role"
+    last            = "master"
+  }
+
+  guard {
+    min_available = floor(set.replicas / 2)
   }
 
   dns {
@@ -67,6 +77,10 @@ statefulset "full" {
     set_name     = "peers"
     ttl          = "5s"
     negative_ttl = "2s"
+  }
+
+  host_access {
+    mode = "direct"
   }
 
   volume "data" {
@@ -186,6 +200,16 @@ statefulset "full" {
         }
       }
     }
+  }
+
+  hook "form" {
+    on         = "set_ready"
+    once       = true
+    ordinal    = 1
+    container  = "redis"
+    timeout    = "30s"
+    on_failure = "continue"
+    command    = ["redis-cli", "ping"]
   }
 
   container "redis" {

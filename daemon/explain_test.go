@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *time.Time {
+	t := noon.Add(-d)
+	return &t
+}
+
+func code(n int) *int { return &n }
+
+// several is a member of an init container, a sidecar and a main one.
+func several(change func(m *jobspecs.Member, prepare, exporter, main *jobspecs.MemberContainer)) jobspecs.Member {
+	m := jobspecs.Member{
+		Namespace: "default", Set: "web", Name: "web-0", Revision: "web-1", Image: "web:1", Since: ago(90 * time.Second),
+		Containers: []jobspecs.MemberContainer{
+			{Name: "prepare", Kind: jobspecs.KindInit, Image: "prepare:1", State: "exited", ExitCode: code(0)},
+			{Name: "exporter", Kind: jobspecs.KindSidecar, Image: "exporter:1", State: "running", Ready: true, StartedAt: ago(time.Minute)},
+			{Name: "web", Kind: jobspecs.KindMain, Image: "web:1", State: "running", Ready: true, StartedAt: ago(time.Minute)},
+		},
+	}
+	change(&m, &m.Containers[0], &m.Containers[1], &m.Containers[2])
+	return m
+}
+
+func TestExplainTellsWhatAPodOfSeveralContainersDoes(t *testing.T) {
+	type container = jobspecs.MemberContainer
+	for _, c := range []struct {
+		name   string
+		member jobspecs.Member
+		want   string // sentence, reasons, then what to type
+	}{
+		{"an init container runs", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Initializing", runtime.ReasonInitRunning, "init prepare runs"
+			*prepare = container{Name: "prepare", Kind: jobspecs.KindInit, State: "running", StartedAt: ago(200 * time.Second), Reason: runtime.ReasonInitRunning}
+			exporter.State, main.State = "waiting", "waiting"
+		}), `web-0 is Initializing (InitRunning) for 1m30s: init prepare runs
+init prepare runs
+its init containers run to their end, one after the other, before the rest
+init container prepare has run for 3m20s
+> stsd logs web-0 -c prepare`},
+		{"an init container failed", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonExited, "prepare: it ended with exit code 3"
+			prepare.ExitCode, prepare.Reason, prepare.Restarts = code(3), runtime.ReasonExited, 4
+			exporter.State, main.State = "waiting", "waiting"
+		}), `web-0 is Backoff (Exited) for 1m30s: prepare: it ended with exit code 3
+prepare: it ended with exit code 3
+container prepare last ended with exit code 3, 4 restarts
+> stsd logs web-0 -c prepare
+> stsd events web-0`},
+		{"a post_start hook runs", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Starting", runtime.ReasonPostStart, "web: its post_start hook runs"
+			main.Ready, main.Reason = false, runtime.ReasonPostStart
+		}), `web-0 is Starting (PostStartPending) for 1m30s: web: its post_start hook runs
+web: its post_start hook runs
+a container counts as started once its post_start hook has ended
+container web is not ready
+> stsd logs web-0 -c web`},
+		{"a post_start hook failed", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonPostStartFailed, "post_start exec false: exit code 1"
+			main.State, main.Ready, main.Reason = "exited", false, runtime.ReasonPostStartFailed
+			main.ExitCode, main.Signal = code(143), "SIGTERM"
+		}), `web-0 is Backoff (PostStartFailed) for 1m30s: post_start exec false: exit code 1
+post_start exec false: exit code 1
+a container whose post_start hook fails is started anew
+container web ended by signal SIGTERM
+> stsd logs --previous web-0 -c web
+> stsd events web-0`},
+		{"a pre_stop hook runs", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Stopping", runtime.ReasonPreStop, "its pre_stop hook runs"
+			main.Ready, main.Reason = false, runtime.ReasonPreStop
+			exporter.State, exporter.ExitCode = "exited", code(0)
+		}), `web-0 is Stopping (PreStopRunning) for 1m30s: its pre_stop hook runs
+its pre_stop hook runs
+the stop signal follows its pre_stop hook, and the kill follows when its termination_grace is over
+container exporter last ended with exit code 0, 0 restarts
+container web has not ended yet
+> stsd logs web-0 -c web`},
+		{"a stop waits for its grace", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason = "Stopping", runtime.ReasonStopRequested
+			main.Ready = false
+		}), `web-0 is Stopping (StopRequested) for 1m30s
+a container that does not end by itself is killed when its termination_grace is over
+container exporter has not ended yet
+container web has not ended yet
+> stsd logs web-0 -c web`},
+		{"the sandbox ended", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonSandbox, "its sandbox ended"
+			exporter.State, main.State = "exited", "exited"
+		}), `web-0 is Backoff (SandboxEnded) for 1m30s: its sandbox ended
+its sandbox ended
+the container that holds what its containers share has ended: all of them begin again, init containers too
+> stsd events web-0`},
+		{"the image of a sidecar is for another architecture", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Failed", runtime.ReasonWrongPlatform, "image exporter:1 is for linux/arm64"
+			exporter.State, exporter.Reason, main.State = "waiting", runtime.ReasonWrongPlatform, "waiting"
+		}), `web-0 is Failed (WrongPlatform) for 1m30s: image exporter:1 is for linux/arm64
+image exporter:1 is for linux/arm64
+the image is made for another architecture than that of this host
+> docker image inspect -f '{{.Os}}/{{.Architecture}}' exporter:1
+> stsd set image web IMAGE`},
+		{"a sidecar ran out of memory", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonOOMKilled, "exporter: it ran out of memory"
+			exporter.State, exporter.Ready, exporter.OOMKilled, exporter.ExitCode, exporter.Reason = "exited", false, true, code(137), runtime.ReasonOOMKilled
+		}), `web-0 is Backoff (OOMKilled) for 1m30s: exporter: it ran out of memory
+exporter: it ran out of memory
+container exporter was killed because it ran out of memory
+> stsd logs --previous web-0 -c exporter
+> stsd events web-0`},
+		{"one of the mains is not ready", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message = "Running", runtime.ReasonNotReady, "web: readiness tcp 10.87.0.10:80: connection refused"
+			main.Ready, main.Reason, main.Message = false, runtime.ReasonNotReady, "readiness tcp 10.87.0.10:80: connection refused"
+		}), `web-0 is running but not ready: web: readiness tcp 10.87.0.10:80: connection refused
+web: readiness tcp 10.87.0.10:80: connection refused
+container web is not ready: readiness tcp 10.87.0.10:80: connection refused
+> stsd logs web-0 -c web`},
+	} {
+		e := explain(jobspecs.Status{UpdateRevision: "web-1", Members: []jobspecs.Member{c.member}}, &c.member, planner.Plan{}, noon)
+		lines := append([]string{e.State}, e.Because...)
+		for _, n := range e.Next {
+			lines = append(lines, "> "+n)
+		}
+		if got := strings.Join(lines, "\n"); got != c.want {
+			t.Errorf("%s:\n%s\nwant:\n%s", c.name, got, c.want)
+		}
+		if !reflect.DeepEqual(e.Containers, c.member.Containers) {
+			t.Errorf("%s: containers = %+v", c.name, e.Containers)
+		}
+	}
+}
+
+// A reason that the contract lists has something to type for whoever meets it.
+func TestEveryReasonThatSomebodyHasToMendHasANextCommand(t *testing.T) {
+	for _, reason := range []string{
+		runtime.ReasonImageMissing, runtime.ReasonImageUnknown, runtime.ReasonPullFailed, runtime.ReasonAccessDenied, runtime.ReasonBadCommand,
+		runtime.ReasonWrongPlatform, runtime.ReasonRunsAsRoot, runtime.ReasonNoMemoryFolder, runtime.ReasonNameTaken, runtime.ReasonPortTaken,
+		runtime.ReasonAddressTaken, runtime.ReasonNetworkTaken, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed, runtime.ReasonInitRunning,
+		runtime.ReasonPostStart, runtime.ReasonPostStartFailed, runtime.ReasonPreStop, runtime.ReasonSandbox, runtime.ReasonExited,
+		runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonNotReady, runtime.ReasonStartupPending,
+		runtime.ReasonWaitingForFence, runtime.ReasonUnreachable, runtime.ReasonLookFailed, runtime.ReasonNoAddress, runtime.ReasonPaused,
+		planner.ReasonVolumeLost, planner.ReasonDisconnected,
+	} {
+		m := several(func(m *jobspecs.Member, _, _, _ *jobspecs.MemberContainer) { m.Reason = reason })
+		if len(advice(&m)) == 0 {
+			t.Errorf("%s: no advice", reason)
+		}
+	}
+}
+
+func TestExplainOfAStopThatASetWaitsFor(t *testing.T) {
+	m := jobspecs.Member{
+		Namespace: "db", Set: "web", Name: "web-2", Phase: "Stopping", Reason: runtime.ReasonPreStop, Message: "its pre_stop hook runs", Since: ago(12 * time.Second), Revision: "web-1",
+		Containers: []jobspecs.MemberContainer{{Name: "web", Kind: jobspecs.KindMain, State: "running"}},
+	}
+	plan := planner.Plan{Waiting: []planner.Wait{{Member: "web-2", On: "web-2", For: "stopping: its pre_stop hook runs"}}}
+	got := explain(jobspecs.Status{UpdateRevision: "web-1", Members: []jobspecs.Member{m}}, &m, plan, noon)
+	want := jobspecs.Explanation{
+		Namespace: "db", Member: "web-2", State: "web-2 is Stopping (PreStopRunning) for 12s: its pre_stop hook runs",
+		Because: []string{
+			"web-2 waits: stopping: its pre_stop hook runs",
+			"the stop signal follows its pre_stop hook, and the kill follows when its termination_grace is over",
+		},
+		Next: []string{"stsd logs db/web-2"}, Containers: m.Containers,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("explanation = %+v\nwant          %+v", got, want)
+	}
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/jobspecs/hcl"
+)
+
+// readings remembers what stored sources say: every change of a set compares its
+// revisions, each of which is read anew by the running binary. Reading is pure, so
+// that the same source and inputs always say the same.
+var readings = memo{all: map[[sha256.Size]byte][]jobspecs.Spec{}}
+
+// keptReadings bounds the memory; the history of a set is 10 revisions by default.
+const keptReadings = 200
+
+type memo struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte][]jobspecs.Spec
+}
+
+// read gives the specs of a source; nil when the running binary does not read it.
+func (m *memo) read(o jobspecs.Origin) []jobspecs.Spec {
+	text, err := json.Marshal(jobspecs.Origin{Source: o.Source, Inputs: o.Inputs})
+	if err != nil {
+		return nil
+	}
+	key := sha256.Sum256(text)
+	m.mu.Lock()
+	specs, ok := m.all[key]
+	m.mu.Unlock()
+	if ok {
+		return specs
+	}
+	if f, _ := hcl.Parse(o.Source, o.Inputs, hcl.Options{}); f != nil {
+		specs = f.Specs
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) >= keptReadings {
+		clear(m.all)
+	}
+	m.all[key] = specs
+	return specs
+}
