@@ -42,6 +42,7 @@ const (
 type Answer struct {
 	Rcode     int
 	Foreign   bool     // not ours: Refused, unless someone else is asked
+	Extended  uint16   // extended error of RFC 8914; 0: none
 	Records   []Record // the name's own; in a fixed order
 	Authority []Record // the SOA of a denial
 	Glue      []Record // addresses of SRV and NS targets; may be left out
@@ -71,15 +72,44 @@ const (
 	full                // has records
 )
 
+// Extended errors of RFC 8914.
+const (
+	extNotReady             = 14
+	extNotAuthoritative     = 20
+	extNoReachableAuthority = 22
+	extNetworkError         = 23
+)
+
 // node is what one name holds for one client.
 type node struct {
 	state       state
-	hosts       []*member // its addresses, and the targets of its SRV records
-	fixed       []Record  // records that are no member's; owner not filled in
+	service     *service // the listed members of its sets are the name's hosts
+	member      *member  // the only host
+	fixed       []Record // records that are no member's; owner not filled in
 	onlySRV     bool
 	port, proto string // of its SRV records; empty means all
 	set         *set   // whose TTLs count; nil: the zone's
+	unsure      bool   // what it lacks may be there: it has not been seen yet
+	origin      string // whose SOA denies
 	why         string
+}
+
+// hosts appends the members that have the name.
+func (n *node) hosts(into []*member, v view) []*member {
+	if n.member != nil {
+		return append(into, n.member)
+	}
+	if n.service == nil {
+		return into
+	}
+	for _, st := range n.service.sets {
+		for _, m := range st.members {
+			if m.listed(v.set) && (!n.onlySRV || m.named()) {
+				into = append(into, m)
+			}
+		}
+	}
+	return into
 }
 
 // question is what Answer works on.
@@ -92,22 +122,35 @@ type question struct {
 
 // Answer decides. The name is in presentation form, with or without the last dot.
 func (s *Snapshot) Answer(client netip.Addr, name string, qtype uint16) Answer {
+	return s.answer(s.view(client), name, qtype)
+}
+
+func (s *Snapshot) answer(v view, name string, qtype uint16) Answer {
 	if qtype == TypeAXFR || qtype == TypeIXFR {
 		return Answer{Rcode: Refused, Why: "zones are not transferred"}
 	}
-	q := question{owner: absolute(name), qtype: qtype, view: s.view(client)}
 	labels := splitName(name)
+	n, z := s.locate(v, strings.Join(labels, "."), labels)
+	if n.state == absent && z == nil {
+		return Answer{Rcode: Refused, Foreign: true, Why: "not a name of ours"}
+	}
+	return s.respond(question{owner: absolute(name), qtype: qtype, view: v, zone: z}, n)
+}
+
+// locate finds a name, in lower case and without the last dot, and the zone it is in. One that is absent and in no zone
+// is not ours. It allocates nothing for the names of sets and members.
+func (s *Snapshot) locate(v view, name string, labels []string) (node, *zone) {
 	if z, front := s.zoneOf(labels); z != nil {
-		q.zone = z
-		return s.respond(q, s.inZone(q.view, z, front), z.name)
+		n := s.inZone(v, z, front)
+		n.origin = z.name
+		return n, z
 	}
-	if n, origin := s.reverse(labels); n.state != absent {
-		return s.respond(q, n, origin)
+	if n := s.reverse(labels); n.state != absent {
+		return n, nil
 	}
-	if n := s.bare(q.view, labels); n.state != absent {
-		return s.respond(q, n, ".")
-	}
-	return Answer{Rcode: Refused, Foreign: true, Why: "not a name of ours"}
+	n := s.bare(v, name, labels)
+	n.origin = "."
+	return n, nil
 }
 
 func (s *Snapshot) zoneOf(labels []string) (*zone, []string) {
@@ -119,17 +162,20 @@ func (s *Snapshot) zoneOf(labels []string) (*zone, []string) {
 	return nil, nil
 }
 
-func (s *Snapshot) respond(q question, n node, origin string) Answer {
+func (s *Snapshot) respond(q question, n node) Answer {
 	a := Answer{Why: n.why}
-	if n.state < empty {
-		a.Rcode = NXDomain
-	}
 	if n.state == full {
 		a.Records, a.Glue = s.records(q, n)
 	}
-	if len(a.Records) == 0 {
-		a.Authority = []Record{s.soa(origin, n.negative())}
+	switch {
+	case len(a.Records) > 0:
+		return a
+	case n.unsure:
+		return Answer{Rcode: ServFail, Extended: extNotReady, Why: n.why + ", as far as is known: it has not been seen yet"}
+	case n.state < empty:
+		a.Rcode = NXDomain
 	}
+	a.Authority = []Record{s.soa(n.origin, n.negative())}
 	return a
 }
 
@@ -187,7 +233,7 @@ func (s *Snapshot) inNamespace(v view, labels []string, short bool) node {
 }
 
 // bare finds a name without any suffix: ours, another container's, or one that must never leave the host.
-func (s *Snapshot) bare(v view, labels []string) node {
+func (s *Snapshot) bare(v view, name string, labels []string) node {
 	if len(labels) == 0 {
 		return node{}
 	}
@@ -195,16 +241,15 @@ func (s *Snapshot) bare(v view, labels []string) node {
 	if own.state != absent && own.set != nil {
 		return own
 	}
-	if v.network != nil {
-		if addrs := v.network.Others[strings.Join(labels, ".")]; len(addrs) > 0 {
-			return node{state: full, fixed: addresses(addrs, zoneTTL), why: "container of the client's network"}
-		}
+	addrs, stale := v.others(name)
+	if len(addrs) > 0 {
+		return node{state: full, fixed: addresses(addrs, zoneTTL), why: "container of the client's network"}
 	}
 	if own.state != absent { // a namespace
 		return own
 	}
 	if len(labels) == 1 {
-		return node{state: hidden, why: "no set, member or container of this name, and a single label never leaves the host"}
+		return node{state: hidden, unsure: stale, why: "no set, member or container of this name, and a single label never leaves the host"}
 	}
 	switch labels[len(labels)-1] {
 	case "local", "onion", "invalid", "localhost":
@@ -232,7 +277,7 @@ func (sp *space) find(v view, labels []string, short bool) node {
 	case len(first) > 1 && first[0] == '_' && strings.HasPrefix(labels[1], "_"):
 		return sv.portNode(v, first[1:], labels[1][1:])
 	}
-	return node{set: sv.sets[0], why: "no such name below the set"}
+	return node{set: sv.sets[0], unsure: sv.stale(), why: "no such name below the set"}
 }
 
 // single finds a set, and where short names are allowed a member, by one label.
@@ -242,6 +287,9 @@ func (sp *space) single(v view, label string, sv *service, short bool) node {
 		n = sv.node(v)
 	}
 	m := sp.members[label]
+	if m == nil && n.state == absent && short && sp.mayBe(label) {
+		return node{state: hidden, unsure: true, why: "no such member of the set"}
+	}
 	if n.state >= empty || !short || m == nil {
 		return n
 	}
@@ -250,21 +298,30 @@ func (sp *space) single(v view, label string, sv *service, short bool) node {
 
 // node is the set's name.
 func (sv *service) node(v view) node {
-	n := node{state: hidden, set: sv.sets[0], why: "no member to list"}
+	n := node{state: hidden, service: sv, set: sv.sets[0], why: "no member to list"}
 	for _, st := range sv.sets {
 		for _, m := range st.members {
 			if m.listed(v.set) {
-				n.hosts = append(n.hosts, m)
+				n.state, n.why = full, st.whoIsListed(v.set)
+				return n
 			}
 			if m.named() {
 				n.state = empty
 			}
 		}
 	}
-	if len(n.hosts) > 0 {
-		n.state, n.why = full, sv.sets[0].whoIsListed(v.set)
-	}
+	n.unsure = sv.stale()
 	return n
+}
+
+// stale: one of its sets has not been seen since the start.
+func (sv *service) stale() bool {
+	for _, st := range sv.sets {
+		if st.Stale {
+			return true
+		}
+	}
+	return false
 }
 
 func (st *set) whoIsListed(client *set) string {
@@ -279,12 +336,25 @@ func (st *set) whoIsListed(client *set) string {
 
 func (sv *service) memberNode(m *member) node {
 	if m == nil || m.set.service != sv {
-		return node{set: sv.sets[0], why: "no such member of the set"}
+		return node{set: sv.sets[0], unsure: sv.stale(), why: "no such member of the set"}
 	}
 	if !m.named() {
-		return node{state: hidden, set: m.set, why: m.whyHidden()}
+		return node{state: hidden, set: m.set, unsure: m.set.Stale, why: m.whyHidden()}
 	}
-	return node{state: full, set: m.set, hosts: []*member{m}, why: "member"}
+	return node{state: full, set: m.set, member: m, why: m.whyNamed()}
+}
+
+// whyNamed says which rule lets the member's name answer.
+func (m *member) whyNamed() string {
+	switch {
+	case m.set.MemberNames == Ready:
+		return "member, ready"
+	case m.set.MemberNames == Running:
+		return "member, running"
+	case !m.Running:
+		return "member; not running, its address is reserved"
+	}
+	return "member"
 }
 
 func (m *member) whyHidden() string {
@@ -301,26 +371,32 @@ func (m *member) whyHidden() string {
 
 // portNode is _http._tcp.web, or _tcp.web when port is empty. Only members whose names answer can be targets.
 func (sv *service) portNode(v view, port, proto string) node {
-	n := node{set: sv.sets[0], onlySRV: true, port: port, proto: proto, why: "no such port"}
+	n := node{service: sv, set: sv.sets[0], unsure: sv.stale(), onlySRV: true, port: port, proto: proto, why: "no such port"}
 	for _, st := range sv.sets {
 		if !st.hasPort(port, proto) {
 			continue
 		}
-		n.state = max(n.state, hidden)
-		n.why = "no member to list"
-		for _, m := range st.members {
-			if m.listed(v.set) && m.named() {
-				n.hosts = append(n.hosts, m)
-			}
+		if n.state == absent {
+			n.state, n.why = hidden, "no member to list"
+		}
+		if !st.anyTarget(v) {
+			continue
+		}
+		n.state, n.unsure, n.why = full, false, "port of the set"
+		if port == "" {
+			n.state, n.why = empty, "only names below"
 		}
 	}
-	if len(n.hosts) > 0 {
-		n.state, n.why = full, "port of the set"
-	}
-	if n.state == full && port == "" {
-		n.state, n.why = empty, "only names below"
-	}
 	return n
+}
+
+func (st *set) anyTarget(v view) bool {
+	for _, m := range st.members {
+		if m.listed(v.set) && m.named() {
+			return true
+		}
+	}
+	return false
 }
 
 func (st *set) hasPort(port, proto string) bool {
@@ -333,31 +409,26 @@ func (st *set) hasPort(port, proto string) bool {
 }
 
 // reverse finds an address of a managed network, or of a member. Anything else is absent.
-func (s *Snapshot) reverse(labels []string) (node, string) {
+func (s *Snapshot) reverse(labels []string) node {
 	block, extra, ok := parseReverse(labels)
 	if !ok {
-		return node{}, ""
+		return node{}
 	}
 	m := s.byAddr[block.Addr()]
 	if !block.IsSingleIP() || extra > 0 {
 		m = nil
 	}
-	n := s.networkOf(block.Addr())
-	if n != nil && block.Bits() < n.Subnet.Bits() {
-		n = nil
+	subnet := s.subnetOf(block.Addr())
+	managed := subnet.network != nil && block.Bits() >= subnet.Bits()
+	if !managed && m == nil {
+		return node{}
 	}
-	if n == nil && m == nil {
-		return node{}, ""
+	n := s.blockNode(block, m, extra)
+	n.origin = reverseName(block)
+	if managed { // the smallest reverse zone that holds nothing but managed addresses
+		n.origin = reverseName(netip.PrefixFrom(block.Addr(), subnet.Bits()))
 	}
-	return s.blockNode(block, m, extra), originOf(block, n)
-}
-
-// originOf is the smallest reverse zone that holds nothing but managed addresses.
-func originOf(block netip.Prefix, n *Network) string {
-	if n == nil {
-		return reverseName(block)
-	}
-	return reverseName(netip.PrefixFrom(block.Addr(), n.Subnet.Bits()))
+	return n
 }
 
 func (s *Snapshot) blockNode(block netip.Prefix, m *member, extra int) node {
@@ -366,7 +437,7 @@ func (s *Snapshot) blockNode(block netip.Prefix, m *member, extra int) node {
 		fixed := []Record{{Type: TypePTR, TTL: m.set.ttl, Target: m.fqdn}}
 		return node{state: full, fixed: fixed, set: m.set, why: "address of a member"}
 	case m != nil:
-		return node{state: hidden, set: m.set, why: m.whyHidden()}
+		return node{state: hidden, set: m.set, unsure: m.set.Stale, why: m.whyHidden()}
 	case extra == 0 && !block.IsSingleIP() && s.anyNamed(block):
 		return node{state: empty, why: "addresses below"}
 	}
@@ -406,9 +477,14 @@ func (s *Snapshot) records(q question, n node) (records, glue []Record) {
 	if n.onlySRV {
 		return records, nil
 	}
-	for _, m := range n.hosts {
-		if addrType(m.Address) == q.qtype {
-			records = append(records, m.record(q.owner))
+	if q.qtype != TypeA && q.qtype != TypeAAAA {
+		return records, nil
+	}
+	for _, m := range n.hosts(nil, q.view) {
+		for _, r := range m.records(q.owner, q.view) {
+			if r.Type == q.qtype {
+				records = append(records, r)
+			}
 		}
 	}
 	return records, nil
@@ -423,7 +499,7 @@ func (s *Snapshot) nsGlue(q question) []Record {
 }
 
 func (s *Snapshot) srv(q question, n node) (records, glue []Record) {
-	for _, m := range n.hosts {
+	for _, m := range n.hosts(nil, q.view) {
 		if !m.named() {
 			continue
 		}
@@ -437,7 +513,7 @@ func (s *Snapshot) srv(q question, n node) (records, glue []Record) {
 			records = append(records, r)
 		}
 		if len(records) > before {
-			glue = append(glue, m.record(target))
+			glue = append(glue, m.records(target, q.view)...)
 		}
 	}
 	return records, glue
@@ -455,8 +531,15 @@ func (s *Snapshot) target(q question, m *member) string {
 	return m.Name + "." + m.set.service.label + "." + m.set.space.name + "." + q.zone.name
 }
 
-func (m *member) record(owner string) Record {
-	return Record{Name: owner, Type: addrType(m.Address), TTL: m.set.ttl, Addr: m.Address}
+// records are the addresses that the client finds the member at.
+func (m *member) records(owner string, v view) []Record {
+	var records []Record
+	for _, addr := range m.hostFor(v).addrs {
+		if addr.IsValid() {
+			records = append(records, Record{Name: owner, Type: addrType(addr), TTL: m.set.ttl, Addr: addr})
+		}
+	}
+	return records
 }
 
 func (n node) positive() uint32 {
@@ -516,7 +599,8 @@ var (
 	rcodeNames = map[int]string{NoError: "NOERROR", FormErr: "FORMERR", ServFail: "SERVFAIL", NXDomain: "NXDOMAIN",
 		NotImp: "NOTIMP", Refused: "REFUSED"}
 	typeNames = map[uint16]string{TypeA: "A", TypeNS: "NS", TypeSOA: "SOA", TypePTR: "PTR", TypeHINFO: "HINFO",
-		TypeTXT: "TXT", TypeAAAA: "AAAA", TypeSRV: "SRV"}
+		TypeTXT: "TXT", TypeAAAA: "AAAA", TypeSRV: "SRV", TypeIXFR: "IXFR", TypeAXFR: "AXFR", TypeANY: "ANY",
+		15: "MX", 43: "DS", 65: "HTTPS", 257: "CAA"} // the last ones are only asked for
 )
 
 // String is the record in zone file form.
@@ -537,6 +621,13 @@ func (r Record) String() string {
 
 // srvWeight is equal for all members.
 const srvWeight = 1
+
+// Seconds in every SOA; nobody transfers our zones.
+const (
+	soaRefresh = 7200
+	soaRetry   = 1800
+	soaExpire  = 86400
+)
 
 // String is the rcode, the records, and after + and / the glue and the authority.
 func (a Answer) String() string {

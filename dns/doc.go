@@ -2,6 +2,7 @@
 //
 // It is cut in three: Build makes an immutable Snapshot of one moment, Snapshot.Answer decides what one client gets
 // for one question (pure: no network, clock or randomness), and Server puts that on sockets and forwards foreign names.
+// Most questions take a short way from packet to packet (fast.go) that decides by the same code.
 //
 // # Names
 //
@@ -27,7 +28,9 @@
 //     for members of the set itself and ready ones for everybody else. A leaving member is out at once.
 //   - A name without suffix is ours only if it matches exactly. Anything else is forwarded, but single labels,
 //     addresses of managed networks and .local, .onion, .invalid, .localhost are denied and never leave the host.
-//   - Before the first snapshot every name is SERVFAIL: any of them could be ours.
-//   - Managed networks, members, loopback and the host itself are served; other sources get silence. The host's own
-//     processes are not forwarded for: they have a resolver, and it may be asking us.
+//   - Before the first snapshot every name is SERVFAIL: any of them could be ours. So is later what a set lacks that has
+//     not been seen since the start (Stale): it is not denied out of ignorance.
+//   - A client is told the address on the network that it shares with a member, else the one on the member's own.
+//   - Managed networks, members, loopback and the host itself are served, and sources that are allowed; others get
+//     silence. The host's own processes are not forwarded for: they have a resolver, and it may be asking us.
 package dns

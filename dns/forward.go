@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,10 +61,7 @@ func parseServer(text string) (netip.AddrPort, error) {
 func (f *forwarder) servers(ours func(netip.AddrPort) bool) []netip.AddrPort {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := f.fixed
-	if list == nil {
-		list = f.follow()
-	}
+	list := f.all()
 	var out []netip.AddrPort
 	for _, server := range list {
 		if ours(server) {
@@ -73,6 +71,21 @@ func (f *forwarder) servers(ours func(netip.AddrPort) bool) []netip.AddrPort {
 		out = append(out, server)
 	}
 	return out[:min(len(out), maxServers)]
+}
+
+// all are the servers that were given, or the host's. The caller holds mu.
+func (f *forwarder) all() []netip.AddrPort {
+	if f.fixed != nil {
+		return f.fixed
+	}
+	return f.follow()
+}
+
+// isServer: is this the address of a server that we ask? To ask it what it asks us would never end.
+func (f *forwarder) isServer(client netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.all(), func(s netip.AddrPort) bool { return s.Addr() == client })
 }
 
 func (f *forwarder) warnLoop(server netip.AddrPort) {

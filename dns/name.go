@@ -47,6 +47,11 @@ func lowerFrom(name string, from int) string {
 	return string(b)
 }
 
+// SameName compares two names in presentation form; case and the last dot do not count.
+func SameName(a, b string) bool {
+	return strings.TrimSuffix(lowerName(a), ".") == strings.TrimSuffix(lowerName(b), ".")
+}
+
 func absolute(name string) string {
 	if strings.HasSuffix(name, ".") {
 		return name
@@ -115,6 +120,12 @@ func parseNibble(label string, into *byte, high bool) bool {
 	}
 	*into |= byte(v)
 	return true
+}
+
+// ReverseName is where the name of an address is found: "10.0.87.10.in-addr.arpa."
+func ReverseName(addr netip.Addr) string {
+	addr = addr.Unmap()
+	return reverseName(netip.PrefixFrom(addr, addr.BitLen()))
 }
 
 // reverseName is the name of a block; bits that do not fill a label are rounded up.

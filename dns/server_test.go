@@ -15,11 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
 
@@ -197,6 +193,24 @@ func TestOthersGetSilence(t *testing.T) { // 52
 		if got := s.admits(ip(client)); got != want {
 			t.Errorf("admits %s = %v, want %v", client, got, want)
 		}
+	}
+}
+
+func TestOurOwnSocketsAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	s, addr := run(t, Config{})
+	src := source{admitted: true}
+	for from, want := range map[netip.AddrPort]bool{
+		addr:                               false, // two servers that answer each other never stop
+		netip.AddrPortFrom(addr.Addr(), 0): false,
+		netip.MustParseAddrPort("127.0.0.9:1000"): true,
+	} {
+		if got := s.lets(src, from, 0, nil, nil); got != want {
+			t.Errorf("a packet from %s is looked at: %v, want %v", from, got, want)
+		}
+	}
+	if n := s.Counters().Drops["loop"]; n != 2 {
+		t.Errorf("%d dropped, want 2", n)
 	}
 }
 
@@ -464,7 +478,7 @@ func TestASilentServerIsServfailAndHoldsUpNobody(t *testing.T) { // 55
 	}
 	buf := make([]byte, 512)
 	n, err := waiting.Read(buf)
-	if err != nil || rcodeOf(buf) != ServFail || !bytes.HasSuffix(buf[:n], []byte{0, 15, 0, 2, 0, 22}) {
+	if err != nil || rcodeOf(buf) != ServFail || extendedIn(buf[:n]) != extNoReachableAuthority {
 		t.Errorf("foreign name: %x, %v, want SERVFAIL with EDE 22", buf[:n], err)
 	}
 	if s.Counters().Failed != 1 {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stsd/stsd/jobspecs"
 )
 
 // Publish modes of member names and set names, in the words of the spec.
@@ -33,6 +35,7 @@ type Set struct {
 	TTL, NegativeTTL     time.Duration
 	Ports                []Port
 	Members              []Member
+	Stale                bool // not seen since the start: what it has is answered, what it lacks is not denied
 }
 
 // Port makes SRV records. One without a name is found at the set's name only.
@@ -44,18 +47,22 @@ type Port struct {
 // Member is one ordinal of a set.
 type Member struct {
 	Name           string     // "web-0"
-	Address        netip.Addr // zero: none reserved yet, so no name either
+	Address        netip.Addr // on its namespace's network; zero: none reserved yet, so no name either
 	Running, Ready bool
-	Leaving        bool // its termination is decided: out of the set's name at once
+	Leaving        bool         // its termination is decided: out of the set's name at once
+	Also           []netip.Addr // of its other networks, and of the other family
+	Loopback       netip.Addr   // what the host is told instead; zero: the same as others
 }
 
-// Network is a network whose containers we answer.
+// Network is a network whose containers we answer: a namespace's own, or one that members joined beside it.
 type Network struct {
-	Namespace string // default "default"
+	Namespace string // whose names its containers see first; default "default"
 	Subnet    netip.Prefix
+	More      []netip.Prefix // further subnets of it, as of IPv6
 	Gateway   netip.Addr
 	Internal  bool                    // no way out: foreign names are refused too
 	Others    map[string][]netip.Addr // containers that are no members, by every name they have
+	Stale     bool                    // Others are not known yet: a container is not denied
 }
 
 const (
@@ -70,20 +77,27 @@ const (
 
 // Snapshot answers for one moment. It never changes.
 type Snapshot struct {
-	serial   uint32
-	domain   *zone
-	zones    []*zone // most labels first
-	spaces   map[string]*space
-	networks []*Network // longest prefix first
-	byAddr   map[netip.Addr]*member
-	addrs    []netip.Addr // keys of byAddr, sorted
-	server   netip.Addr   // what ns.dns.DOMAIN answers outside managed networks
+	serial  uint32
+	domain  *zone
+	zones   []*zone // most labels first
+	spaces  map[string]*space
+	subnets []subnet // longest prefix first
+	byAddr  map[netip.Addr]*member
+	addrs   []netip.Addr // keys of byAddr, sorted
+	server  netip.Addr   // what ns.dns.DOMAIN answers outside managed networks
+	denial  []byte       // a SOA on the wire without its owner; see packSOA
+}
+
+type subnet struct {
+	netip.Prefix
+	network *Network
 }
 
 type zone struct {
-	labels  []string
-	name    string // absolute
-	cluster bool   // Kubernetes' names rather than short ones
+	labels   []string
+	name     string // absolute
+	wireSize int    // bytes of the name in a packet
+	cluster  bool   // Kubernetes' names rather than short ones
 }
 
 // space is a namespace.
@@ -91,6 +105,16 @@ type space struct {
 	name     string
 	services map[string]*service
 	members  map[string]*member
+	stale    map[string]bool // names of sets that have not been seen; nil: all have
+}
+
+// mayBe: a set that has not been seen may have a member of this name.
+func (sp *space) mayBe(label string) bool {
+	if sp.stale == nil {
+		return false
+	}
+	name, _, ok := jobspecs.ParseMember(label)
+	return ok && sp.stale[name]
 }
 
 // service is one label with members below it. Several sets may share it.
@@ -109,8 +133,18 @@ type set struct {
 
 type member struct {
 	Member
-	set  *set
-	fqdn string
+	set      *set
+	fqdn     string
+	networks []*Network // that it is on
+	hosts    []host     // the first for everybody who finds none of his own
+	loopback *host      // for the host; nil: the first of hosts
+}
+
+// host is where a member is found by some clients: an address of each family, and its record on the wire.
+type host struct {
+	network *Network      // whose clients find it here; nil: no network of ours
+	addrs   [2]netip.Addr // IPv4 and IPv6; zero: none
+	packed  [2][]byte     // A and AAAA, owned by the name asked
 }
 
 // Build makes the snapshot of a zone. It keeps nothing of what it is given. Of two members with one name or one
@@ -122,11 +156,12 @@ func Build(z Zone) *Snapshot {
 	for _, n := range z.Networks {
 		s.addNetwork(n)
 	}
-	slices.SortStableFunc(s.networks, func(a, b *Network) int { return b.Subnet.Bits() - a.Subnet.Bits() })
+	slices.SortStableFunc(s.subnets, func(a, b subnet) int { return b.Bits() - a.Bits() })
 	for _, spec := range z.Sets {
 		s.addSet(spec)
 	}
 	slices.SortFunc(s.addrs, netip.Addr.Compare)
+	s.denial = packSOA(s.soa("", 0))
 	return s
 }
 
@@ -150,7 +185,8 @@ func (s *Snapshot) addZones(domain string, suffixes []string) {
 
 func newZone(name string) *zone {
 	labels := splitName(strings.Trim(name, "."))
-	return &zone{labels: labels, name: strings.Join(labels, ".") + "."}
+	absolute := strings.Join(labels, ".") + "."
+	return &zone{labels: labels, name: absolute, wireSize: len(absolute) + 1}
 }
 
 // spaceOf returns the namespace, made when it is new.
@@ -167,7 +203,6 @@ func (s *Snapshot) spaceOf(name string) *space {
 
 func (s *Snapshot) addNetwork(n Network) {
 	n.Namespace = s.spaceOf(n.Namespace).name
-	n.Subnet = n.Subnet.Masked()
 	others := make(map[string][]netip.Addr, len(n.Others))
 	for name, addrs := range n.Others { // names that differ in case only are one
 		others[lowerName(name)] = append(others[lowerName(name)], addrs...)
@@ -176,7 +211,9 @@ func (s *Snapshot) addNetwork(n Network) {
 		slices.SortFunc(addrs, netip.Addr.Compare)
 	}
 	n.Others = others
-	s.networks = append(s.networks, &n)
+	for _, p := range append([]netip.Prefix{n.Subnet}, n.More...) {
+		s.subnets = append(s.subnets, subnet{p.Masked(), &n})
+	}
 	if !s.server.IsValid() {
 		s.server = n.Gateway
 	}
@@ -188,6 +225,9 @@ func (s *Snapshot) addSet(spec Set) {
 	st.Ports = clonePorts(spec.Ports)
 	st.service = sp.serviceOf(lowerName(cmp.Or(spec.Service, spec.Name)))
 	st.service.sets = append(st.service.sets, st)
+	if st.Stale {
+		sp.addStale(lowerName(st.Name))
+	}
 	tail := "." + st.service.label + "." + sp.name + ".svc." + s.domain.name
 	members := make([]member, len(spec.Members))
 	for i, spec := range spec.Members {
@@ -196,6 +236,7 @@ func (s *Snapshot) addSet(spec Set) {
 		m.Name = lowerName(m.Name)
 		m.Address = m.Address.Unmap()
 		m.fqdn = m.Name + tail
+		s.place(m)
 		s.addMember(m)
 	}
 }
@@ -207,11 +248,80 @@ func (s *Snapshot) addMember(m *member) {
 	}
 	sp.members[m.Name] = m
 	m.set.members = append(m.set.members, m)
-	if !m.Address.IsValid() || s.byAddr[m.Address] != nil {
+	s.addAddress(m.Address, m)
+	for _, addr := range m.Also {
+		s.addAddress(addr.Unmap(), m)
+	}
+}
+
+func (s *Snapshot) addAddress(addr netip.Addr, m *member) {
+	if !addr.IsValid() || s.byAddr[addr] != nil {
 		return
 	}
-	s.byAddr[m.Address] = m
-	s.addrs = append(s.addrs, m.Address)
+	s.byAddr[addr] = m
+	s.addrs = append(s.addrs, addr)
+}
+
+// place gives the member a host for each network that it is on. Its own network's is the first.
+func (s *Snapshot) place(m *member) {
+	if !m.Address.IsValid() {
+		return
+	}
+	s.addHost(m, m.Address)
+	for _, addr := range m.Also {
+		s.addHost(m, addr.Unmap())
+	}
+	for i := range m.hosts {
+		m.hosts[i].pack(m.set.ttl)
+	}
+	if m.Loopback.IsValid() {
+		m.loopback = new(host)
+		m.loopback.add(m.Loopback.Unmap())
+		m.loopback.pack(m.set.ttl)
+	}
+}
+
+func (s *Snapshot) addHost(m *member, addr netip.Addr) {
+	n := s.networkOf(addr)
+	i := slices.IndexFunc(m.hosts, func(h host) bool { return h.network == n })
+	if i < 0 {
+		i = len(m.hosts)
+		m.hosts = append(m.hosts, host{network: n})
+	}
+	m.hosts[i].add(addr)
+	if n != nil && !slices.Contains(m.networks, n) {
+		m.networks = append(m.networks, n)
+	}
+}
+
+// add keeps the first address of a family.
+func (h *host) add(addr netip.Addr) {
+	if f := family(addr); addr.IsValid() && !h.addrs[f].IsValid() {
+		h.addrs[f] = addr
+	}
+}
+
+func (h *host) pack(ttl uint32) {
+	for f, addr := range h.addrs {
+		if addr.IsValid() {
+			h.packed[f] = packAddress(Record{Type: addrType(addr), TTL: ttl, Addr: addr})
+		}
+	}
+}
+
+// family is 0 for IPv4 and 1 for IPv6.
+func family(addr netip.Addr) int {
+	if addr.Is4() {
+		return 0
+	}
+	return 1
+}
+
+func (sp *space) addStale(name string) {
+	if sp.stale == nil {
+		sp.stale = map[string]bool{}
+	}
+	sp.stale[name] = true
 }
 
 func (sp *space) serviceOf(label string) *service {
@@ -262,32 +372,68 @@ func (m *member) listed(client *set) bool {
 	return m.Ready || client == m.set
 }
 
+// hostFor is where the client finds the member: on a network that they share, else on the member's own.
+func (m *member) hostFor(v view) *host {
+	if v.host && m.loopback != nil {
+		return m.loopback
+	}
+	for i := range m.hosts[1:] {
+		if h := &m.hosts[1+i]; h.network != nil && h.network == v.network {
+			return h
+		}
+	}
+	return &m.hosts[0]
+}
+
 // view is what a client's address says about it.
 type view struct {
 	space   *space
 	network *Network // nil outside managed networks
-	set     *set     // nil if it is no member
+	member  *member  // nil if it is none
+	set     *set     // of that member
+	host    bool     // a process of the host that asks on loopback
 }
 
 func (s *Snapshot) view(client netip.Addr) view {
 	client = client.Unmap()
 	v := view{space: s.spaces[defaultNamespace], network: s.networkOf(client)}
+	v.host = v.network == nil && client.IsLoopback()
 	if v.network != nil {
 		v.space = s.spaces[v.network.Namespace]
 	}
 	if m := s.byAddr[client]; m != nil {
-		v.set, v.space = m.set, m.set.space
+		v.member, v.set, v.space = m, m.set, m.set.space
 	}
 	return v
 }
 
-func (s *Snapshot) networkOf(addr netip.Addr) *Network {
-	for _, n := range s.networks {
-		if n.Subnet.Contains(addr) {
+// others are the addresses of a container that is no member, on the client's network or on another of the member that
+// the client is. stale: there may be one that is not known yet.
+func (v view) others(name string) (addrs []netip.Addr, stale bool) {
+	if v.network != nil {
+		addrs, stale = v.network.Others[name], v.network.Stale
+	}
+	if v.member == nil {
+		return addrs, stale
+	}
+	for _, n := range v.member.networks {
+		if len(addrs) == 0 {
+			addrs = n.Others[name]
+		}
+		stale = stale || n.Stale
+	}
+	return addrs, stale
+}
+
+func (s *Snapshot) networkOf(addr netip.Addr) *Network { return s.subnetOf(addr).network }
+
+func (s *Snapshot) subnetOf(addr netip.Addr) subnet {
+	for _, n := range s.subnets {
+		if n.Contains(addr) {
 			return n
 		}
 	}
-	return nil
+	return subnet{}
 }
 
 // knows: is this the address of a member, or in a managed network?
@@ -295,11 +441,10 @@ func (s *Snapshot) knows(client netip.Addr) bool {
 	return s.byAddr[client] != nil || s.networkOf(client) != nil
 }
 
-// mayLeave: may a question of this container be forwarded?
-func (s *Snapshot) mayLeave(client netip.Addr) bool {
-	n := s.networkOf(client)
-	if n == nil {
-		return s.byAddr[client] != nil
+// mayLeave: may a question of this container be forwarded? The view is that of the client's own address.
+func (v view) mayLeave(client netip.Addr) bool {
+	if v.network == nil {
+		return v.member != nil
 	}
-	return !n.Internal && client != n.Gateway
+	return !v.network.Internal && client != v.network.Gateway
 }

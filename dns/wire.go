@@ -8,14 +8,11 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// This is the only file that knows packets, and the only one that imports a DNS library.
+// This is the only file that imports a DNS library; fast.go knows the plainest packets by itself.
 
 const (
 	headerSize = 12
 	badVers    = 16
-
-	// edeNoReachableAuthority is the extended error of RFC 8914 for a forward that nobody answered.
-	edeNoReachableAuthority = 22
 )
 
 // query is a packet that asks one thing in class IN.
@@ -114,22 +111,16 @@ func headerReply(packet []byte, rcode int) []byte {
 	return reply
 }
 
-// fail answers with an rcode alone; ede are extended error codes.
-func (q *query) fail(rcode int, ede ...uint16) []byte {
-	m := q.reply(rcode)
-	opt := m.IsEdns0()
-	for _, code := range ede {
-		if opt != nil {
-			opt.Option = append(opt.Option, &wire.EDNS0_EDE{InfoCode: code})
-		}
-	}
-	return q.pack(m)
-}
+// fail answers with an rcode alone.
+func (q *query) fail(rcode int) []byte { return q.pack(q.reply(rcode)) }
 
 // encode packs an answer of ours, in an order that turns, so that load spreads and a cut answer differs each time.
 func (q *query) encode(a Answer, recursion bool) []byte {
 	m := q.reply(a.Rcode)
 	m.Authoritative = a.Rcode == NoError || a.Rcode == NXDomain
+	if opt := m.IsEdns0(); opt != nil && a.Extended != 0 {
+		opt.Option = append(opt.Option, &wire.EDNS0_EDE{InfoCode: a.Extended, ExtraText: a.Why})
+	}
 	m.RecursionAvailable = recursion
 	if n := len(a.Records); n > 0 {
 		turn := rand.IntN(n)
@@ -182,6 +173,22 @@ func (q *query) servfail() []byte {
 	b := make([]byte, headerSize)
 	binary.BigEndian.PutUint16(b, q.id)
 	b[2], b[3] = 0x80, ServFail
+	return b
+}
+
+// cutReply tells the sender of a packet to ask over TCP; nil if it holds no question.
+func cutReply(packet []byte) []byte {
+	if len(packet) < headerSize || isResponse(packet) || packet[2]&0x78 != 0 || count(packet, 0) != 1 {
+		return nil
+	}
+	n := questionSize(packet)
+	if n == 0 {
+		return nil
+	}
+	b := append([]byte(nil), packet[:headerSize+n]...)
+	b[2] = 0x82 | packet[2]&0x01 // QR, TC and RD as it was
+	b[3] = 0
+	clear(b[6:headerSize])
 	return b
 }
 
@@ -241,5 +248,5 @@ func toRR(r Record) wire.RR {
 
 func soaRR(r Record, head wire.RR_Header) wire.RR {
 	return &wire.SOA{Hdr: head, Ns: r.Target, Mbox: r.Text, Serial: r.Serial,
-		Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: r.Minimum}
+		Refresh: soaRefresh, Retry: soaRetry, Expire: soaExpire, Minttl: r.Minimum}
 }

@@ -58,6 +58,15 @@ func withOPT(packet []byte, size uint16, ttl uint32, options ...byte) []byte {
 
 const doBit = 0x8000
 
+// extendedIn is the extended error in the OPT at the end of a reply, 0 if there is none.
+func extendedIn(reply []byte) int {
+	i := bytes.LastIndex(reply, []byte{0, 0, 41, maxUDP >> 8, maxUDP & 0xff})
+	if i < 0 || len(reply) < i+optSize+6 || !bytes.Equal(reply[i+optSize:i+optSize+2], []byte{0, 15}) {
+		return 0
+	}
+	return int(binary.BigEndian.Uint16(reply[i+optSize+4:]))
+}
+
 func rcodeOf(reply []byte) int { return int(reply[3] & 0xf) }
 func truncated(b []byte) bool  { return b[2]&2 != 0 }
 
@@ -67,9 +76,13 @@ func handler() *Server {
 	return s
 }
 
-func (s *Server) reply(packet []byte) []byte {
-	_, reply := s.handle(ip(container), netip.Addr{}, packet, false)
-	return reply
+func (s *Server) reply(packet []byte) []byte { return s.ask(container, packet, false).reply }
+
+// ask handles a packet of a client.
+func (s *Server) ask(client string, packet []byte, tcp bool) *asked {
+	a := &asked{client: ip(client), packet: packet, tcp: tcp, start: s.clock()}
+	s.handle(a)
+	return a
 }
 
 func TestPacketsThatAreNoQuestion(t *testing.T) {
@@ -144,7 +157,7 @@ func TestFlagsAndQuestionOfAReply(t *testing.T) { // 12, 50
 
 func TestTheHostIsNotOfferedRecursion(t *testing.T) { // 58
 	t.Parallel()
-	_, got := handler().handle(ip("127.0.0.1"), netip.Addr{}, ask4("example.test", TypeA), false)
+	got := handler().ask("127.0.0.1", ask4("example.test", TypeA), false).reply
 	if rcodeOf(got) != Refused || got[3]&0x80 != 0 {
 		t.Errorf("reply flags %x, want REFUSED without RA", got[2:4])
 	}
@@ -206,7 +219,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		{"45 SRV, no EDNS", srv, false, 512, 10, 59, true, false, false},
 		{"45 SRV over TCP", srv, true, 65535, 60, 60, false, true, false},
 	} {
-		_, got := s.handle(ip("127.0.0.1"), netip.Addr{}, c.ask, c.tcp)
+		got := s.ask("127.0.0.1", c.ask, c.tcp).reply
 		answers, extra := count(got, 1), count(got, 3)
 		if len(got) > c.limit || answers < c.least || answers > c.most || truncated(got) != c.truncated {
 			t.Errorf("%s: %d bytes, %d answers, TC %v", c.what, len(got), answers, truncated(got))
@@ -225,7 +238,7 @@ func TestGlueGoesBeforeTheAnswerIsCut(t *testing.T) { // 45
 	}
 	s := NewServer(Config{})
 	s.Publish(Build(Zone{Sets: []Set{set}}))
-	_, got := s.handle(ip("127.0.0.1"), netip.Addr{}, ask4("_http._tcp.web.svc", TypeSRV), false)
+	got := s.ask("127.0.0.1", ask4("_http._tcp.web.svc", TypeSRV), false).reply
 	if count(got, 1) != 11 || count(got, 3) != 0 || truncated(got) {
 		t.Errorf("%d answers, %d glue, TC %v, want 11, 0, false", count(got, 1), count(got, 3), truncated(got))
 	}
@@ -259,7 +272,7 @@ func TestTheOrderTurns(t *testing.T) { // 4, 42
 	s, query = crowd(), ask4("web.svc", TypeA)
 	seen := map[byte]bool{}
 	for range 200 {
-		_, reply := s.handle(ip("127.0.0.1"), netip.Addr{}, query, false)
+		reply := s.ask("127.0.0.1", query, false).reply
 		for _, b := range lastBytes(reply, query) {
 			seen[b] = true
 		}
@@ -273,9 +286,9 @@ func TestNothingIsKnownBeforeTheFirstSnapshot(t *testing.T) { // 64
 	t.Parallel()
 	s := NewServer(Config{})
 	for _, name := range []string{"web-0.svc", "web", "web-0.web", "web." + long, "10.0.87.10.in-addr.arpa", "example.test"} {
-		foreign, reply := s.handle(ip(container), netip.Addr{}, ask4(name, TypeA), false)
-		if foreign != nil || rcodeOf(reply) != ServFail {
-			t.Errorf("%s: forward %v, reply %x, want SERVFAIL", name, foreign != nil, reply)
+		a := s.ask(container, withOPT(ask4(name, TypeA), 1232, 0), false)
+		if a.foreign || rcodeOf(a.reply) != ServFail || extendedIn(a.reply) != extNotReady {
+			t.Errorf("%s: forward %v, reply %x, want SERVFAIL, not ready", name, a.foreign, a.reply)
 		}
 	}
 	if !s.admits(ip(container)) || s.admits(ip("192.0.2.1")) {
@@ -293,6 +306,8 @@ func TestWhoIsForwardedFor(t *testing.T) {
 	off.Publish(Build(z))
 	elsewhere := NewServer(Config{Domain: "corp.test"})
 	elsewhere.Publish(Build(z))
+	loop := NewServer(Config{Forward: []string{container}})
+	loop.Publish(Build(z))
 	for _, c := range []struct {
 		what, client, name string
 		server             *Server
@@ -304,10 +319,14 @@ func TestWhoIsForwardedFor(t *testing.T) {
 		{"58 the host", "127.0.0.1", "example.test", on, false},
 		{"57 the gateway", "10.87.0.1", "example.test", on, false},
 		{"our domain, that the snapshot forgot", container, "a.corp.test", elsewhere, false},
+		{"57 a server that we ask ourselves", container, "example.test", loop, false},
 	} {
-		foreign, _ := c.server.handle(ip(c.client), netip.Addr{}, ask4(c.name, TypeA), false)
-		if got := foreign != nil; got != c.want {
-			t.Errorf("%s: forwarded = %v, want %v", c.what, got, c.want)
+		a := c.server.ask(c.client, withOPT(ask4(c.name, TypeA), 1232, 0), false)
+		if a.foreign != c.want {
+			t.Errorf("%s: forwarded = %v, want %v", c.what, a.foreign, c.want)
+		}
+		if !c.want && (rcodeOf(a.reply) != Refused || extendedIn(a.reply) != extNotAuthoritative) {
+			t.Errorf("%s: reply %x, want REFUSED, not authoritative", c.what, a.reply)
 		}
 	}
 }
@@ -331,10 +350,11 @@ func FuzzHandle(f *testing.F) {
 	s := handler()
 	s.cfg.Log = func(msg string, kv ...any) { panic(fmt.Sprint(msg, kv)) }
 	f.Fuzz(func(t *testing.T, packet []byte, tcp bool) {
-		foreign, reply := s.handle(ip(container), netip.Addr{}, packet, tcp)
-		if foreign != nil {
-			reply = foreign.fail(ServFail, edeNoReachableAuthority)
+		a := s.ask(container, packet, tcp)
+		if a.foreign {
+			s.failForward(a, extNoReachableAuthority, "nobody answered")
 		}
+		reply := a.reply
 		if reply == nil {
 			if len(packet) >= headerSize && !isResponse(packet) {
 				t.Fatalf("silence for %x", packet)
@@ -355,10 +375,10 @@ func FuzzHandle(f *testing.F) {
 }
 
 func BenchmarkHandle(b *testing.B) {
-	s, query, client := handler(), ask4("web-0.svc", TypeA), ip(container)
+	s, query := handler(), ask4("web-0.svc", TypeA)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.handle(client, netip.Addr{}, query, false)
+		s.ask(container, query, false)
 	}
 }
 
@@ -369,10 +389,11 @@ func TestTheHostSeesTheNamespaceWhoseGatewayItAsks(t *testing.T) {
 	s.Publish(Build(fixture()))
 	query := ask4("web-0.svc", TypeA)
 	for gateway, client := range map[string]string{"10.87.0.1": container, "10.87.8.1": stranger} {
-		_, want := s.handle(ip(client), netip.Addr{}, query, false)
-		_, got := s.handle(ip("127.0.0.1"), ip(gateway), query, false)
-		if !bytes.Equal(got, want) || rcodeOf(want) != NoError {
-			t.Errorf("at %s: %x, want %x", gateway, got, want)
+		want := s.ask(client, query, false).reply
+		got := &asked{client: ip("127.0.0.1"), at: ip(gateway), packet: query}
+		s.handle(got)
+		if !bytes.Equal(got.reply, want) || rcodeOf(want) != NoError {
+			t.Errorf("at %s: %x, want %x", gateway, got.reply, want)
 		}
 	}
 }
