@@ -10,10 +10,10 @@ RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/..
 VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build images bench fuzz sim mutate clean
+.PHONY: help demo test build images bench bench-dns fuzz sim mutate clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## get Docker if need be, start the daemon, run three members and a rolling update; leaves them running
 	@test/scripts/demo.sh
@@ -37,6 +37,9 @@ bench: ## figures side by side with raw Docker
 	test/scripts/docker.sh
 	test/images/build.sh
 	STSD_TEST_DOCKER=1 go test ./test/e2e -run '^$$' -bench . -benchtime 1x -timeout 25m
+
+bench-dns: ## DNS side by side with CoreDNS and a UDP echo (dnsperf)
+	test/bench/dns.sh
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME (30s)

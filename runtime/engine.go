@@ -264,7 +264,8 @@ type Logs interface {
 // ExecOptions describe one command in a pod.
 type ExecOptions struct {
 	Command   []string
-	Container string // empty: the main one
+	Container string            // empty: the main one
+	Env       map[string]string // on top of the container's own
 	TTY       bool
 	Stdin     io.Reader // nil: none
 	Stdout    io.Writer

@@ -30,6 +30,7 @@
 //	auth.go      registry credentials; helper.go: programs that keep them
 //	check.go     probes: http.go, grpc.go, checklog.go, checkexec.go
 //	hook.go      post_start and pre_stop
+//	listen.go    when a container begins to listen
 //	exec.go      commands in a container; kill.go: their end; words.go: what they said
 //	logs.go      output; find.go: which container of a pod
 //	ports.go     who holds a port of the host

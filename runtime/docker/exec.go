@@ -21,7 +21,7 @@ func (h *Host) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOpt
 		return 0, err
 	}
 	options := container.ExecOptions{
-		Cmd: o.Command, Tty: o.TTY,
+		Cmd: o.Command, Env: envOf(o.Env), Tty: o.TTY,
 		AttachStdin: o.Stdin != nil, AttachStdout: true, AttachStderr: true,
 	}
 	return h.exec(ctx, id, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -296,12 +297,19 @@ func (w *World) portOwner(self func(*box) bool, p jobspecs.Port) string {
 			continue
 		}
 		for _, q := range b.ports {
-			if q.Host != 0 && portKey(q) == portKey(p) {
+			if q.Host != 0 && portKey(q) == portKey(p) && meet(q.HostIP, p.HostIP) {
 				return "container " + b.c.Name
 			}
 		}
 	}
 	return ""
+}
+
+// meet tells whether listeners at two addresses are in each other's way.
+func meet(a, b string) bool {
+	x, err1 := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	return err1 != nil || err2 != nil || x == y || x.IsUnspecified() || y.IsUnspecified()
 }
 
 func portKey(p jobspecs.Port) string { return fmt.Sprintf("port %d/%s", p.Host, p.Protocol) }

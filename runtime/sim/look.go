@@ -110,12 +110,18 @@ func (l line) shown(timestamp bool) string {
 
 // Exec implements runtime.Execs: true, false, hostname, echo, or what the program
 // brings.
-func (e Engine) Exec(_ context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error) {
-	run, err := e.World.shell(name, o.Container)
+func (e Engine) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOptions) (int, error) {
+	run, takes, err := e.World.shell(name, o.Container)
 	if err != nil {
 		return 0, err
 	}
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(takes):
+	}
 	output, code := run(name.Name, o.Command)
+	e.World.noteExec(name, o, code)
 	if o.Stdout == nil {
 		return code, nil
 	}
@@ -123,20 +129,42 @@ func (e Engine) Exec(_ context.Context, name runtime.PodName, o runtime.ExecOpti
 	return code, err
 }
 
+// ExecCall is one command that was run in a container for somebody.
+type ExecCall struct {
+	At      time.Time
+	Pod     runtime.PodName
+	Command []string
+	Env     map[string]string
+	Code    int
+}
+
+// Execs are the commands so far, in their order; probes are none of them.
+func (w *World) Execs() []ExecCall {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.execs)
+}
+
+func (w *World) noteExec(name runtime.PodName, o runtime.ExecOptions, code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.execs = append(w.execs, ExecCall{At: time.Now(), Pod: name, Command: slices.Clone(o.Command), Env: maps.Clone(o.Env), Code: code})
+}
+
 // shell is what runs commands in a container that runs.
-func (w *World) shell(pod runtime.PodName, container string) (func(string, []string) (string, int), error) {
+func (w *World) shell(pod runtime.PodName, container string) (run func(string, []string) (string, int), takes time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b, err := w.inside(pod, container, false)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case b.c.State != "running":
-		return nil, fmt.Errorf("container %s is %s: %w", b.c.Name, b.c.State, runtime.ErrNotFound)
+		return nil, 0, fmt.Errorf("container %s is %s: %w", b.c.Name, b.c.State, runtime.ErrNotFound)
 	case b.image.program.Exec != nil:
-		return b.image.program.Exec, nil
+		return b.image.program.Exec, b.image.program.ExecTime, nil
 	}
-	return builtin, nil
+	return builtin, b.image.program.ExecTime, nil
 }
 
 func builtin(member string, argv []string) (string, int) {

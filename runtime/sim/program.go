@@ -66,6 +66,8 @@ type Program struct {
 	Healthcheck []string
 	// Exec replaces the few commands that Engine.Exec knows.
 	Exec func(member string, argv []string) (output string, code int)
+	// ExecTime is how long such a command takes.
+	ExecTime time.Duration
 
 	// PostStartTime is how long its post_start hook takes, where it is no sleep.
 	// Negative: until somebody ends it.

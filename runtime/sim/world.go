@@ -47,6 +47,7 @@ type World struct {
 	reads      int
 	violations []string
 	hooks      []*HookCall
+	execs      []ExecCall
 	steps      map[step]bool // containers that were started in the lives of our pods; true: they ended with 0
 	noMemory   bool
 }

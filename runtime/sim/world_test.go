@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,5 +182,23 @@ func TestSubnetsAreGivenInOrderAndKept(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(first, second), "10.87.0.0/22 10.87.4.0/22"; got != want {
 		t.Errorf("subnets = %s, want %s", got, want)
+	}
+}
+
+func TestAPortOfTheHostIsTakenAtItsAddress(t *testing.T) {
+	w := sim.New(sim.Config{})
+	w.Program("web:1", sim.Program{})
+	at := func(ordinal int, ip string) error {
+		spec := container(t, w, fmt.Sprintf("web-%d", ordinal), ordinal)
+		spec.Main.Ports = []jobspecs.Port{{Name: "http", Container: 80, Protocol: "tcp", Host: 80, HostIP: ip}}
+		return start(t, w, spec)
+	}
+	if err := errors.Join(at(0, "127.87.0.10"), at(1, "127.87.0.11")); err != nil {
+		t.Fatal(err)
+	}
+	for ordinal, ip := range map[int]string{2: "127.87.0.11", 3: "0.0.0.0"} {
+		if got, want := fmt.Sprint(at(ordinal, ip)), "port 80/tcp of the host is taken by container web-"; !strings.HasPrefix(got, want) {
+			t.Errorf("at %s: %s, want …%s…", ip, got, want)
+		}
 	}
 }

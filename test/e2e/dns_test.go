@@ -1,0 +1,144 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const resolversImage = "stsd-resolvers:1"
+
+// lookers are programs that look names up each in its own way, and print addresses.
+var lookers = map[string][]string{
+	"glibc": {"/lookup-glibc"},
+	"musl":  {"/lookup-musl"},
+	"Go":    {"/demo", "lookup"},
+}
+
+// The design's case 65.
+func TestResolversInContainers(t *testing.T) {
+	t.Parallel()
+	bridge := "172.17.0.0/16"
+	if out, err := exec.Command("docker", "network", "inspect", "bridge", "-f", "{{(index .IPAM.Config 0).Subnet}}").Output(); err == nil {
+		bridge = strings.TrimSpace(string(out))
+	}
+	w := newWorld(t, func(w *world) { w.flags = append(w.flags, "--dns-allow-from", bridge, "--dns-listen", "127.0.0.1:0") })
+	needs(t, resolversImage)
+	w.apply(spec{replicas: 2, image: resolversImage})
+	zero, one := w.address("web-0"), w.address("web-1")
+	long := ".web." + w.ns + ".svc.cluster.local"
+	names := map[string][]string{
+		"web": {zero, one}, "web.svc": {zero, one}, "web" + long[len(".web"):]: {zero, one},
+		"web-1": {one}, "web-1.web": {one}, "web-1.svc": {one}, "web-1.web.svc": {one}, "web-1" + long: {one},
+	}
+	check := func(where, resolver, name string, want []string, look func(command ...string) (string, error)) {
+		t.Helper()
+		start := time.Now()
+		out, err := look(append(slices.Clone(lookers[resolver]), name)...)
+		got := slices.Compact(slices.Sorted(slices.Values(strings.Fields(out))))
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s, %s: %s is %v, %v, want %v", where, resolver, name, got, err, want)
+		}
+		if took := time.Since(start); took > 4*time.Second { // a resolver that waited for a server waits for 5 s
+			t.Errorf("%s, %s: %s took %s", where, resolver, name, took)
+		}
+	}
+	for resolver := range lookers {
+		for name, want := range names {
+			check("in a member", resolver, name, want, func(command ...string) (string, error) { return w.inside("web-0", command...) })
+		}
+		for _, network := range []string{"bridge", "host", w.network()} {
+			for _, name := range []string{"web-1" + long, "web-1.web." + w.ns + ".svc"} {
+				check("on network "+network, resolver, name, []string{one}, func(command ...string) (string, error) {
+					args := []string{"run", "--rm", "--network", network, "--dns", w.gateway().String(), "--entrypoint", command[0], resolversImage}
+					out, err := exec.Command("docker", append(args, command[1:]...)...).CombinedOutput()
+					return string(out), err
+				})
+			}
+		}
+	}
+}
+
+// Members' look-ups while the daemon is stopped in order and started again, once and again.
+func TestLookUpsGoOnOverRestartsOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.flags = append(w.flags, "--dns-listen", "127.0.0.1:0") })
+	needs(t, resolversImage)
+	w.apply(spec{replicas: 2, image: resolversImage})
+	const script = `n=0; while [ ! -e /data/enough ]; do
+		for l in /lookup-glibc /lookup-musl; do
+			n=$((n+1)); $l web-0.svc web-1.svc web-1.web >/dev/null || echo "$l failed"
+		done
+	done; echo "$n times"`
+	type outcome struct {
+		out string
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		out, err := w.inside("web-0", "/bin/sh", "-c", script)
+		done <- outcome{out, err}
+	}()
+	for range 3 {
+		w.terminate()
+		time.Sleep(time.Second) // it is really away
+		w.start()
+		w.await("the daemon's names", func() error {
+			conf, err := w.inside("web-0", "/bin/cat", "/etc/resolv.conf")
+			if err != nil || !strings.Contains(conf, w.gateway().String()+"\n") {
+				return fmt.Errorf("%q, %v", conf, err)
+			}
+			return nil
+		})
+	}
+	if _, err := w.inside("web-0", "/bin/touch", "/data/enough"); err != nil {
+		t.Fatal(err)
+	}
+	got := <-done
+	if got.err != nil || strings.Contains(got.out, "failed") || strings.HasPrefix(got.out, "0 times") {
+		t.Errorf("look-ups over 3 restarts: %v\n%s", got.err, got.out)
+	}
+	t.Log(got.out)
+}
+
+// A container that somebody else put on the namespace's network is found by its name, and told ours.
+func TestOtherContainersOnTheNetworkHaveNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.flags = append(w.flags, "--dns-listen", "127.0.0.1:0") })
+	needs(t, resolversImage)
+	w.apply(spec{replicas: 1, image: resolversImage})
+	name := "stsd-e2e-shop-" + w.ns
+	if _, err := w.inside("web-0", "/lookup-glibc", name); err == nil {
+		t.Errorf("%s is found before it is there", name)
+	}
+	docker(t, "run", "-d", "--name", name, "--network", w.network(), "--dns", w.gateway().String(), resolversImage)
+	t.Cleanup(func() { docker(t, "rm", "-f", name) })
+	address := docker(t, "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", name)
+	for resolver, command := range lookers {
+		w.await(name+" by "+resolver, func() error {
+			got, err := w.inside("web-0", append(slices.Clone(command), name)...)
+			if err != nil || !strings.Contains(got, address) {
+				return fmt.Errorf("%q, %v, want %s", got, err, address)
+			}
+			return nil
+		})
+	}
+	if got := docker(t, "exec", name, "/lookup-musl", "web-0.web."+w.ns+".svc"); !strings.Contains(got, w.address("web-0")) {
+		t.Errorf("the other container is told %q for web-0", got)
+	}
+	docker(t, "network", "disconnect", w.network(), name)
+	w.await("no more "+name, func() error {
+		if got, err := w.inside("web-0", "/lookup-glibc", name); err == nil {
+			return fmt.Errorf("still %s", got)
+		}
+		return nil
+	})
+	shown := w.ok("dns", "web-0.web."+w.ns+".svc", "--from", "web-0")
+	if !strings.Contains(shown, w.address("web-0")) || !strings.Contains(shown, "member "+w.ns+"/web-0") {
+		t.Errorf("dns shows\n%s", shown)
+	}
+}
