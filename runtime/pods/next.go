@@ -300,7 +300,7 @@ func (w spot) live() PartPlan {
 	}
 	switch {
 	case w.Kind == jobspecs.KindInit:
-		return PartPlan{Phase: runtime.Initializing, Reason: runtime.ReasonInitRunning, Message: "init " + w.Block + " runs"}
+		return PartPlan{Phase: runtime.Initializing, Reason: runtime.ReasonInitRunning, Message: "init " + w.Block + " runs", Wake: w.slowAt()}
 	case w.Kind == jobspecs.KindSandbox:
 		return PartPlan{Phase: runtime.Running}
 	case !w.posted():
@@ -315,9 +315,9 @@ func (w spot) live() PartPlan {
 
 // postStart: nothing is asked of a container before its hook is over.
 func (w spot) postStart() PartPlan {
-	p := PartPlan{Phase: runtime.Starting, Reason: runtime.ReasonPostStart, Message: "its post_start hook runs"}
+	p := PartPlan{Phase: runtime.Starting, Reason: runtime.ReasonPostStart, Message: "its post_start hook runs", Wake: w.slowAt()}
 	if w.Hook == "" && !w.paused() {
-		p.Hook = PostStart
+		p.Hook, p.Wake = PostStart, w.Now.Add(slowAfter)
 	}
 	return p
 }

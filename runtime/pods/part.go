@@ -44,6 +44,7 @@ type Part struct {
 	PreDone  bool      // pre_stop is over, for this end of Main
 	Run      life      // of Main, as far as it was seen running
 	Found    bool      // this run was not begun by this agent
+	Slow     bool      // it was noted that its init, or its post_start hook, takes long
 	Over     string    // init: the generation in which it has ended well
 	EndBegan time.Time // when Main was told to end: pre_stop or signal; zero: it was not
 	Sent     time.Time // of the stop signal; zero: not yet
@@ -240,7 +241,7 @@ func (w spot) sawRunning(found bool) {
 
 // forgetRun drops what was known of a run that is over.
 func (w spot) forgetRun() {
-	w.Probes, w.Doom, w.PostDone, w.PreDone = Probes{}, nil, false, false
+	w.Probes, w.Doom, w.PostDone, w.PreDone, w.Slow = Probes{}, nil, false, false, false
 	w.EndBegan, w.Sent = time.Time{}, time.Time{}
 }
 

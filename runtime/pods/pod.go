@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -346,12 +347,23 @@ func (p *pod) check(ctx context.Context, world PodWorld, block string, k Kind) {
 		case cut:
 			now.Probes.of(k).dropped(w.Now)
 		default:
-			now.Probes.heard(k, err, w.Now)
+			now.heard(k, err)
 			if k == Role && err == nil {
 				now.Probes.Said = said
 			}
 		}
 	})
+}
+
+// heard notes the verdict of a check, and for people that a probe has failed as
+// often as counts (k8s event Unhealthy).
+func (w spot) heard(k Kind, err error) {
+	r := w.Probes.of(k)
+	before := r.Fails
+	w.Probes.heard(k, err, w.Now)
+	if err != nil && k != Role && before < r.Probe.FailureThreshold && r.lost() {
+		w.note(w.Block, true, "Unhealthy", fmt.Sprintf("%s probe failed: %v", k, err))
+	}
 }
 
 func (p *pod) verdict(ctx context.Context, s spot, r *Prober) (said string, err error) {

@@ -236,3 +236,31 @@ func TestAFreshVolumeIsPreparedOnce(t *testing.T) {
 		t.Errorf("fresh = %q, want data-redis-0 once", got)
 	}
 }
+
+// What never ends is told once, when it has taken long.
+func TestWhatTakesLongIsToldOnce(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		when []func(*PodWorld)
+		want string
+	}{
+		{"an init container", []func(*PodWorld){part("sandbox", is("running")), part("prepare", is("running"))}, "init prepare has been running for 30s"},
+		{"a hook", []func(*PodWorld){hookOf("redis", false), up, part("redis", func(s spot) { s.sendHook(PostStart) })}, "the post_start hook of redis has been running for 30s"},
+	} {
+		w := several(c.when...)
+		w.each(func(s spot) {
+			if s.running() {
+				main := *s.Main
+				main.StartedAt = noon
+				s.Main = &main
+			}
+		})
+		w.turn(noon.Add(29 * time.Second))
+		early := len(w.Notes)
+		w.turn(noon.Add(30 * time.Second))
+		w.turn(noon.Add(time.Hour))
+		if early != 0 || len(w.Notes) != 1 || w.Notes[0].Message != c.want {
+			t.Errorf("%s: %d notes early, then %+v, want %q", c.says, early, w.Notes, c.want)
+		}
+	}
+}

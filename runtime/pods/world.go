@@ -221,8 +221,10 @@ func (w *PodWorld) begun() bool {
 	return g != "" && w.Begun == g
 }
 
-// settle notes what follows from what was seen: that the beginning is over.
+// settle notes what follows from what was seen: that the beginning is over, or
+// takes long.
 func (w *PodWorld) settle() {
+	w.each(func(s spot) { s.settleSlow() })
 	generation := w.generation()
 	if w.Spec == nil || generation == "" || w.begun() {
 		return
@@ -242,6 +244,36 @@ func (w *PodWorld) settle() {
 	if begun {
 		w.Begun = generation
 	}
+}
+
+// slowAfter is how long an init container or a post_start hook runs before it is
+// told, once: it may never end.
+const slowAfter = 30 * time.Second
+
+// slowAt is when what the pod waits for here is slow; zero: it waits for nothing of
+// the kind.
+func (w spot) slowAt() time.Time {
+	switch {
+	case w.Spec == nil || !w.running() || w.Slow || w.Order != nil:
+	case w.Kind == jobspecs.KindInit:
+		return w.Main.StartedAt.Add(slowAfter)
+	case w.Hook == PostStart:
+		return w.HookAt.Add(slowAfter)
+	}
+	return time.Time{}
+}
+
+func (w spot) settleSlow() {
+	at := w.slowAt()
+	if at.IsZero() || w.Now.Before(at) {
+		return
+	}
+	w.Slow = true
+	what := "init " + w.Block
+	if w.Hook == PostStart {
+		what = "the post_start hook of " + w.Block
+	}
+	w.note(w.Block, true, "Slow", what+" has been running for "+slowAfter.String())
 }
 
 // settleInits notes the init containers that must have ended well, since a part

@@ -138,7 +138,7 @@ type host struct {
 	name string
 }
 
-const resolvers = "stsd-test-resolvers:1"
+const machine = "stsd-test-machine:1"
 
 // newHost starts the machine with a daemon and a set of two on it. Beside its
 // resolver there is the server of its provider, which knows example.test (at a public
@@ -146,9 +146,9 @@ const resolvers = "stsd-test-resolvers:1"
 func newHost(t *testing.T) *host {
 	t.Helper()
 	w := idleWorld(t)
-	needs(t, "stsd-demo:1", resolvers)
+	needs(t, "stsd-demo:1", machine)
 	h := &host{world: w}
-	h.name = w.contain(resolvers, []string{"--cap-add", "NET_ADMIN", "--dns", "192.0.2.1", "-v", binary + ":/usr/local/bin/stsd:ro"})
+	h.name = w.contain(machine, []string{"--cap-add", "NET_ADMIN", "--dns", "192.0.2.1", "-v", binary + ":/usr/local/bin/stsd:ro"})
 	h.sh(`provider=$(ip -4 -o addr show eth0 | sed "s/.*inet \([0-9.]*\).*/\1/")
 		echo $provider >/run/provider
 		dnsmasq -C /dev/null --no-resolv --no-hosts --listen-address=$provider --bind-interfaces --pid-file=/run/provider.pid \

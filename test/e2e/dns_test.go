@@ -1,7 +1,10 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -141,4 +144,87 @@ func TestOtherContainersOnTheNetworkHaveNames(t *testing.T) {
 	if !strings.Contains(shown, w.address("web-0")) || !strings.Contains(shown, "member "+w.ns+"/web-0") {
 		t.Errorf("dns shows\n%s", shown)
 	}
+}
+
+// The design's case 63 with the real program: its sockets are somebody else's too, as systemd's are, and it is killed.
+func TestAKilledDaemonLosesNoLookUp(t *testing.T) {
+	t.Parallel()
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	at := udp.LocalAddr().String()
+	tcp, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	w := idleWorld(t, func(w *world) { w.flags = append(w.flags, "--dns-listen", at) })
+	sockets := []*os.File{file(t, udp), file(t, tcp.(*net.TCPListener))}
+	w.spawnHolding(sockets)
+	w.learnID()
+	w.apply(spec{replicas: 2})
+	name, want := "web-1.web."+w.ns+".svc.cluster.local", []string{w.address("web-1")}
+
+	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, at)
+	}}
+	asked := 0
+	look := func() {
+		t.Helper()
+		asked++
+		if got, err := resolver.LookupHost(t.Context(), name); err != nil || !slices.Equal(got, want) {
+			t.Errorf("look-up %d: %v, %v, want %v", asked, got, err, want)
+		}
+	}
+	for range 3 {
+		for range 50 {
+			look()
+		}
+		w.kill()
+		waiting := make(chan struct{})
+		go func() {
+			defer close(waiting)
+			look() // nobody is there
+		}()
+		w.spawnHolding(sockets)
+		<-waiting
+		for range 50 {
+			look()
+		}
+		w.learnID()
+	}
+	t.Logf("%d look-ups over 3 kills", asked)
+}
+
+func file(t *testing.T, socket interface{ File() (*os.File, error) }) *os.File {
+	t.Helper()
+	f, err := socket.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// spawnHolding starts the daemon with sockets, in the way of systemd.
+func (w *world) spawnHolding(sockets []*os.File) {
+	w.t.Helper()
+	log, err := os.OpenFile(w.logs(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	script := fmt.Sprintf(`LISTEN_PID=$$ LISTEN_FDS=%d exec "$0" "$@"`, len(sockets))
+	proc, end := exec.Command("/bin/sh", append([]string{"-c", script, binary}, w.daemonArgs()...)...), make(chan struct{})
+	proc.Stdout, proc.Stderr, proc.ExtraFiles = log, log, sockets
+	if err := proc.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.proc, w.end = proc, end
+	go func() {
+		_ = proc.Wait() // killed on purpose
+		close(end)
+	}()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -421,14 +422,18 @@ func TestBadPodsSayWhatIsWrong(t *testing.T) {
 	}{
 		{"noport", pod("noport", "", sleeps+"    probe \"readiness\" {\n      tcp {\n        port = 9999\n      }\n      period = \"1s\"\n    }"), []string{"9999", "connection refused"}},
 		{"endless", pod("endless", "  init \"wait\" {\n    image = \"busybox:1\"\n    command = [\"sleep\", \"1000\"]\n  }", sleeps), []string{"init wait", "stsd logs"}},
-		{"failing", pod("failing", "  init \"check\" {\n    image = \"busybox:1\"\n    command = [\"sh\", \"-c\", \"echo no luck; exit 7\"]\n  }", sleeps), []string{"init check", "exit code 7", "-c check"}},
+		{"failing", pod("failing", "  init \"check\" {\n    image = \"busybox:1\"\n    command = [\"sh\", \"-c\", \"echo no luck; exit 7\"]\n  }", sleeps), []string{"exit code 7", "init check", "-c check"}},
 		{"hanging", pod("hanging", "", sleeps+"    probe \"readiness\" {\n      exec {\n        command = [\"sh\", \"-c\", \"sleep 300 & sleep 300\"]\n      }\n      period = \"1s\"\n      timeout = \"1s\"\n    }"), []string{"timed out"}},
 		{"poststart", pod("poststart", "", sleeps+"    lifecycle {\n      post_start {\n        exec {\n          command = [\"sleep\", \"1000\"]\n        }\n      }\n    }"), []string{"post_start"}},
 		{"badhook", pod("badhook", "", sleeps+"    lifecycle {\n      post_start {\n        exec {\n          command = [\"sh\", \"-c\", \"exit 3\"]\n        }\n      }\n    }"), []string{"post_start", "exit code 3"}},
 		{"nocommand", pod("nocommand", "", "    command = [\"/no/such/program\"]\n"), []string{"/no/such/program"}},
+		{"wrongarch", strings.Replace(pod("wrongarch", "", ""), "busybox:1", "stsd-test-arch:"+w.ns, 1), []string{"linux/s390x"}},
+		{"noentry", strings.Replace(pod("noentry", "", ""), "busybox:1", "stsd-test-noentry:"+w.ns, 1), []string{"no entrypoint and no command"}},
 		{"root", pod("root", "", sleeps+"    security {\n      run_as_non_root = true\n    }"), []string{"root"}},
 		{"nobind", pod("nobind", "  bind \"x\" {\n    source = \"/no/such/folder\"\n  }", sleeps+"    mount \"x\" {\n      path = \"/x\"\n    }"), []string{"/no/such/folder"}},
 	}
+	w.loadImage("stsd-test-arch:"+w.ns, "s390x", []string{"/program"})
+	w.loadImage("stsd-test-noentry:"+w.ns, runtime.GOARCH, nil)
 	good := w.file("good.hcl", pod("good", "", sleeps))
 	w.ok("apply", "--timeout", patience.String(), good)
 	before := w.part("good-0", "").ID
@@ -437,6 +442,14 @@ func TestBadPodsSayWhatIsWrong(t *testing.T) {
 	}
 	for _, c := range cases {
 		w.explains(c.name+"-0", c.words...)
+		w.await("ps and events to name the cause of "+c.name, func() error {
+			for _, r := range []result{w.stsd("ps", c.name, "-o", "json"), w.stsd("events", c.name)} {
+				if !strings.Contains(r.out, c.words[0]) {
+					return fmt.Errorf("%q is not said: %v", c.words[0], r)
+				}
+			}
+			return nil
+		})
 	}
 	// One probe has three processes, and the question itself two.
 	left, err := strconv.Atoi(strings.TrimSpace(docker(t, "exec", w.container("hanging-0"), "sh", "-c", "ps | grep -c 'sleep 300' || true")))
