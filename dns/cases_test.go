@@ -196,7 +196,7 @@ func designCases() []designCase {
 		{n: 60, says: "delete web-1: gone from DNS before SIGTERM is sent", proof: "dns.TestPublishIsSeenAtOnce daemon.TestAMemberLeavesTheSetsNameBeforeItIsStopped"},
 		{n: 61, says: "recreate web-1: same IP; A identical; old TCP peers get RST", proof: "daemon.TestAMemberComesBackUnderItsAddress"},
 		{n: 62, says: "web-1's slot with publish=always, container down: A present, not in web.svc", proof: "dns.TestASetWithNobodyReadyIsNoDataWhileItsMembersHaveNames"},
-		{n: 63, says: "stsd SIGKILL + restart with held socket during 200 lookups: 0 failures, answers from snapshot before the engine lists", proof: "dns.TestARestartLosesNoQuery daemon.TestTheStoredNamesAnswerBeforeTheEngine"},
+		{n: 63, says: "stsd SIGKILL + restart with held socket during 200 lookups: 0 failures, answers from snapshot before the engine lists", proof: "dns.TestARestartLosesNoQuery daemon.TestTheStoredNamesAnswerBeforeTheEngine test/e2e.TestAKilledDaemonLosesNoLookUp"},
 		{n: 64, says: "engine unreachable at start, no snapshot: SERVFAIL for own names, never NXDOMAIN", proof: "dns.TestNothingIsKnownBeforeTheFirstSnapshot dns.TestIgnoranceIsNoDenial"},
 		{n: 65, says: "getaddrinfo in real containers: glibc, musl, Go, Java for web, web-0.web, web-0.svc, FQDN; user net, default bridge, host, internal: all resolve, < 50 ms", proof: "test/e2e.TestResolversInContainers"},
 		{n: 66, says: "peer-finder loop: LookupSRV('','','web') in a container: FQDN targets, 3 first labels = web-N.web.default", proof: "dns.TestGosOwnResolverFindsPeers"},

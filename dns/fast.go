@@ -14,7 +14,6 @@ import (
 const (
 	pointerToQuestion = 0xc00c // the name at the end of the header, compressed
 
-	rrFixed = 10 // bytes of a record between its owner and its data: type, class, TTL, length
 	optSize = 11 // bytes of an OPT without options
 	soaTail = 20 // bytes of a SOA after its two names
 )

@@ -608,3 +608,23 @@ func TestRunEndsWhileForwardsAreWaiting(t *testing.T) {
 		t.Errorf("Run ended after %s: %v", time.Since(begin), err)
 	}
 }
+
+func TestServesOverIPv6(t *testing.T) {
+	t.Parallel()
+	probe, err := net.ListenPacket("udp", "[::1]:0")
+	if err != nil {
+		t.Skip("no IPv6 on loopback: ", err)
+	}
+	probe.Close()
+	s := NewServer(Config{})
+	s.Publish(Build(fixture()))
+	start(t, s)
+	s.SetListeners([]netip.AddrPort{netip.MustParseAddrPort("[::1]:0")})
+	addr := boundTo(t, s)
+	query := ask4("web-0.svc", TypeA)
+	for _, network := range []string{"udp", "tcp"} {
+		if !lookUp(t, network, addr, query) {
+			t.Errorf("no answer over %s at %s", network, addr)
+		}
+	}
+}

@@ -8,7 +8,7 @@ set -euo pipefail
 start
 hash=$(source_hash "$0" "$images"/resolvers/lookup.c "$images"/demo/*.go)
 settled stsd-resolvers:1 "$hash" && exit
-need gcc "apt-get install gcc libc6-dev"
+command -v gcc >/dev/null || { say "stsd-resolvers:1: not made, the tests that need it are skipped: apt-get install gcc libc6-dev"; exit 0; }
 need go "see https://go.dev/dl"
 debs "$work/tree" busybox-static libc6 musl musl-dev
 skeleton "$work/root"
