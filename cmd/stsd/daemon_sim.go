@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon"
@@ -13,12 +14,23 @@ var simImages = map[string]sim.Program{
 	"web:1":         {},
 	"web:2":         {},
 	"redis:7":       {},
-	"stsd-demo:1":   {},
-	"stsd-demo:2":   {},
+	"stsd-demo:1":   {Exec: simDemo},
+	"stsd-demo:2":   {Exec: simDemo},
 	"slow:1":        {ReadyAfter: time.Second},
 	"never-ready:1": {NeverReady: true},
 	"crash:1":       {ExitAfter: 10 * time.Millisecond, ExitCode: 1},
 	"done:1":        {ExitAfter: 10 * time.Millisecond},
+}
+
+// simDemo is what two verbs of the demo image do, and what every program can.
+func simDemo(member string, argv []string) (output string, code int) {
+	switch strings.Join(argv, " ") {
+	case "demo hostname":
+		return member + "\n", 0
+	case "demo broken":
+		return "demo: broken on purpose\n", 1
+	}
+	return sim.Builtin(member, argv)
 }
 
 // simParts is an engine in memory: members that exist nowhere, to try specs and

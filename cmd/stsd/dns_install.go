@@ -219,7 +219,7 @@ func (a *app) dnsInstall(ctx context.Context, f hostFlags) error {
 		change.Done = true
 		a.sayInstalled(ctx, p, f)
 	}
-	return a.show(view{doc: change, table: func(w io.Writer) { writeChange(w, change, "installed already") }})
+	return a.showChange(change, f, "installed already")
 }
 
 // sayInstalled says what was done, how to undo it, and what is missing.
@@ -271,6 +271,16 @@ func (a *app) askYes(ctx context.Context, question string) error {
 		}
 		return nil
 	}
+}
+
+// showChange shows what was done or would be, unless the question has shown it.
+func (a *app) showChange(c hostChange, f hostFlags, nothing string) error {
+	asked := c.Done && !f.yes
+	return a.show(view{doc: c, table: func(w io.Writer) {
+		if !asked {
+			writeChange(w, c, nothing)
+		}
+	}})
 }
 
 // writeChange shows the steps, each file with its text.
@@ -359,7 +369,7 @@ func (a *app) dnsUninstall(ctx context.Context, f hostFlags) error {
 		change.Done = true
 		a.say("uninstalled: the resolver is as it was")
 	}
-	return a.show(view{doc: change, table: func(w io.Writer) { writeChange(w, change, "nothing is installed") }})
+	return a.showChange(change, f, "nothing is installed")
 }
 
 // hostStatus is what -o json of status shows.

@@ -80,6 +80,12 @@ func TestExitCodes(t *testing.T) {
 		{"loss of data not confirmed", 6, func(s *apitest.Service) { s.Loss = []string{"data-web-2"} }, "apply " + file},
 		{"loss of volumes not confirmed", 6, func(s *apitest.Service) { s.Loss = []string{"data-web-2"} }, "delete web --volumes=delete"},
 
+		{"the guard refuses a scale", 6, problem(client.ProblemGuard), "scale web 1"},
+		{"the guard refuses an apply", 6, problem(client.ProblemGuard), "apply " + file},
+		{"rolled back", 3, func(s *apitest.Service) {
+			setCondition(jobspecs.CondRolledBack, true, "DeadlineExceeded")(&s.Statuses[apitest.Web][0])
+		}, "rollout status web"},
+
 		{"no daemon", 7, nil, "-H unix:///nowhere/s ls"},
 		{"no daemon to apply", 7, nil, "-H unix:///nowhere/s apply " + file},
 
@@ -173,7 +179,7 @@ func TestErrorsEndWithWhatToType(t *testing.T) {
 		args  string
 		last  string
 	}{
-		{apitest.World(), "delete web-1", "  try: stsd replace web-1, to have it made anew"},
+		{apitest.World(), "delete web-1", "  try: stsd stop web-1, to have it down until stsd start"},
 		{apitest.World(), "status web-1", "  try: stsd explain web-1"},
 		{apitest.World(), "rollout restart web-1 --detach", "  try: stsd rollout restart web"},
 		{apitest.World(), "explain web", "  try: stsd status web"},

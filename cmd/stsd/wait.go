@@ -22,7 +22,7 @@ func newWaitCmd(a *app) *cobra.Command {
 		Use:   "wait SET",
 		Short: "Wait until a set is ready, available, deleted or rolled out",
 		Long: "wait waits until a set is as --for says:\n" +
-			"  ready      all wanted members are ready\n" +
+			"  ready      all wanted members are ready; those of stsd stop are not wanted\n" +
 			"  available  all wanted members are available (ready for min_ready)\n" +
 			"  deleted    the set is gone\n" +
 			"  rollout    as rollout status: exit 3 when it failed, 4 when it is paused\n" +
@@ -70,17 +70,31 @@ func (a *app) wait(ctx context.Context, arg, what string, timeout time.Duration)
 	return &exitError{code: v.code, err: errors.New(v.say), next: v.next}
 }
 
+// byUser is the reason of a member that somebody stopped.
+const byUser = "ByUser"
+
+// wantedUp is how many members are to run: those that somebody stopped are not.
+func wantedUp(st jobspecs.Status) int {
+	n := st.Replicas
+	for _, m := range st.Members {
+		if m.Reason == byUser {
+			n--
+		}
+	}
+	return n
+}
+
 // reachedBy decides by one status whether waiting ends.
 func reachedBy(what string) (func(jobspecs.Status) verdict, bool) {
 	seen := func(st jobspecs.Status) bool { return st.ObservedGeneration >= st.Generation && !st.Deleting }
 	switch what {
 	case "ready":
 		return func(st jobspecs.Status) verdict {
-			return verdict{over: seen(st) && st.ReadyReplicas >= st.Replicas, say: summary(st)}
+			return verdict{over: seen(st) && st.ReadyReplicas >= wantedUp(st), say: summary(st)}
 		}, true
 	case "available":
 		return func(st jobspecs.Status) verdict {
-			return verdict{over: seen(st) && st.AvailableReplicas >= st.Replicas, say: summary(st)}
+			return verdict{over: seen(st) && st.AvailableReplicas >= wantedUp(st), say: summary(st)}
 		}, true
 	case "deleted":
 		return func(jobspecs.Status) verdict { return verdict{} }, true

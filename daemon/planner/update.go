@@ -33,13 +33,16 @@ func (w *World) update(p *Plan, wanted []*slot) {
 	// A missing member that waits at its gate for a sick outdated one would wait
 	// for ever if that one might not be replaced: the lowest unavailable member
 	// may go, as long as all that is in flight is only waiting to be made. One that
-	// is ready becomes available by itself, so it keeps serving.
+	// is ready becomes available by itself, so it goes on serving.
 	lowest := w.firstUnavailable(wanted)
+	if lowest != nil && lowest.pod.Ready {
+		lowest = nil
+	}
 	for _, s := range reversed(wanted) {
 		if !w.due(s) || s.stopping() || s.gone() || w.available(s) {
 			continue
 		}
-		if inFlight >= limit && !(s == lowest && unmade && !s.pod.Ready) {
+		if inFlight >= limit && !(s == lowest && unmade) {
 			w.waitForBudget(p, s, wanted)
 			continue
 		}

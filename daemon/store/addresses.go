@@ -18,7 +18,7 @@ func reserve(tx *bolt.Tx, namespace string, in *Intent) error {
 // Reserve gives members of a set an address, the one they had if they had one.
 // ErrFull.
 func (s *Store) Reserve(namespace string, subnet netip.Prefix, members []string) error {
-	return s.db.Update(func(tx *bolt.Tx) error { return reserveIn(tx, namespace, subnet, members) })
+	return s.update(func(tx *bolt.Tx) error { return reserveIn(tx, namespace, subnet, members) })
 }
 
 func reserveIn(tx *bolt.Tx, namespace string, subnet netip.Prefix, members []string) error {
@@ -104,7 +104,7 @@ func middle(p netip.Prefix) netip.Addr {
 // Addresses are the reserved ones of a set's members, by ordinal.
 func (s *Store) Addresses(key jobspecs.Key) (map[int]netip.Addr, error) {
 	out := map[int]netip.Addr{}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		prefix := key.Namespace + "/" + key.Name + "-"
 		c := tx.Bucket(bucketAddresses).Cursor()
 		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
@@ -122,7 +122,7 @@ func (s *Store) Addresses(key jobspecs.Key) (map[int]netip.Addr, error) {
 // Subnets are the networks of the namespaces.
 func (s *Store) Subnets() (map[string]netip.Prefix, error) {
 	out := map[string]netip.Prefix{}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketNetworks).ForEach(func(k, v []byte) error {
 			p, err := netip.ParsePrefix(string(v))
 			out[string(k)] = p

@@ -42,7 +42,7 @@ func (s *Store) Learn(key jobspecs.Key, f Facts) error {
 	if f.Empty() {
 		return nil
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		var r Record
 		if err := s.get(tx, key, &r); err != nil {
 			return err
@@ -171,7 +171,7 @@ func formedOnce(tx *bolt.Tx, key jobspecs.Key) bool {
 // was forgotten: the records of its volumes, and whether it was formed.
 func (s *Store) Former(key jobspecs.Key) (records map[string]volumes.Record, formed bool, err error) {
 	records = map[string]volumes.Record{}
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		formed = formedOnce(tx, key)
 		return forEachJSON(tx.Bucket(bucketVolumes).Bucket([]byte(key.String())), func(name []byte, r volumes.Record) { records[string(name)] = r })
 	})
@@ -228,7 +228,7 @@ type View struct {
 // Look reads a set and its facts. ErrNotFound.
 func (s *Store) Look(key jobspecs.Key) (View, error) {
 	v := View{Members: map[int]planner.Member{}, Volumes: map[string]volumes.Record{}, Registries: map[string]jobspecs.RegistryAuth{}}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		k := []byte(key.String())
 		if err := s.get(tx, key, &v.Record); err != nil {
 			return err
@@ -255,7 +255,7 @@ func (s *Store) PutEvents(events map[uint64]jobspecs.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketEvents)
 		for n, e := range events {
 			if err := putJSON(b, number(int(n)), e); err != nil {
@@ -286,7 +286,7 @@ func trim(b *bolt.Bucket, keep int) error {
 
 // Events lists the stored events, oldest first, and the highest sequence number.
 func (s *Store) Events() (events []jobspecs.Event, last uint64, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		last = tx.Bucket(bucketEvents).Sequence()
 		return forEachJSON(tx.Bucket(bucketEvents), func(_ []byte, e jobspecs.Event) { events = append(events, e) })
 	})

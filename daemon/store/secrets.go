@@ -29,7 +29,7 @@ func secretKey(namespace, name string) []byte { return []byte(namespace + "/" + 
 // Secret is one secret. ErrNoSecret.
 func (s *Store) Secret(namespace, name string) (Secret, error) {
 	out := Secret{Namespace: namespace, Name: name}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		ok, err := s.box(tx, bucketSecrets).get(secretKey(namespace, name), &out)
 		if err == nil && !ok {
 			err = fmt.Errorf("%s/%s: %w", namespace, name, ErrNoSecret)
@@ -42,7 +42,7 @@ func (s *Store) Secret(namespace, name string) (Secret, error) {
 // Secrets lists them by namespace and name.
 func (s *Store) Secrets() ([]Secret, error) {
 	var out []Secret
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return forEach(s.box(tx, bucketSecrets), func(k []byte, v Secret) {
 			v.Namespace, v.Name, _ = strings.Cut(string(k), "/")
 			out = append(out, v)
@@ -53,7 +53,7 @@ func (s *Store) Secrets() ([]Secret, error) {
 
 // DeleteSecret forgets a secret. ErrNoSecret.
 func (s *Store) DeleteSecret(namespace, name string) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		b, key := tx.Bucket(bucketSecrets), secretKey(namespace, name)
 		if b.Get(key) == nil {
 			return fmt.Errorf("%s/%s: %w", namespace, name, ErrNoSecret)

@@ -84,6 +84,9 @@ type Options struct {
 	NoSync bool
 	// MaxEvents is how many events are kept; zero is 5000.
 	MaxEvents int
+	// Around stands around every commit: it calls commit, or fails without it. For
+	// tests that end a daemon there. Nil: nothing does.
+	Around func(commit func() error) error
 }
 
 // Store is an open state file.
@@ -92,6 +95,7 @@ type Store struct {
 	db        *bolt.DB
 	id        string
 	maxEvents int
+	around    func(commit func() error) error
 }
 
 // FileName is the state file's name in the data folder.
@@ -109,18 +113,29 @@ func Open(dir string, o Options) (store *Store, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	if err := emptied(dir, path); err != nil {
+		return nil, err
+	}
 	db, err := openFile(path, &bolt.Options{Timeout: 300 * time.Millisecond, NoSync: o.NoSync, NoGrowSync: o.NoSync})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, maxEvents: o.MaxEvents}
+	s := &Store{db: db, maxEvents: o.MaxEvents, around: o.Around}
 	if s.maxEvents == 0 {
 		s.maxEvents = 5000
 	}
 	if err := s.prepare(dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("state file %s: %w", path, err), db.Close())
+		return nil, errors.Join(refusal(path, err), db.Close())
 	}
 	return s, nil
+}
+
+// refusal says why a file that bbolt opens is not used.
+func refusal(path string, err error) error {
+	if d := (*damage)(nil); errors.As(err, &d) {
+		return d
+	}
+	return fmt.Errorf("state file %s: %w", path, err)
 }
 
 // openFile turns bbolt's complaints, some of which are panics on a damaged
@@ -143,8 +158,23 @@ func openFile(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	return db, nil
 }
 
+// damage is what is wrong with a state file.
+type damage struct {
+	path string
+	err  error
+}
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("state file %s is damaged (%v); it was left as it is: move it away and start again, the containers and volumes keep running meanwhile", d.path, d.err)
+}
+
+func (d *damage) Unwrap() error { return d.err }
+
 func damaged(path string, err error) error {
-	return fmt.Errorf("state file %s is damaged (%w); it was left as it is: move it away and start again, the containers and volumes keep running meanwhile", path, err)
+	if d := (*damage)(nil); errors.As(err, &d) {
+		return d
+	}
+	return &damage{path, err}
 }
 
 // prepare makes the file fit for use: its buckets, its id, its key, the newest
@@ -152,7 +182,7 @@ func damaged(path string, err error) error {
 func (s *Store) prepare(dir string) error {
 	var version int
 	var seal []byte
-	if err := s.db.View(func(tx *bolt.Tx) (err error) {
+	if err := s.view(func(tx *bolt.Tx) (err error) {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			return nil
@@ -167,7 +197,10 @@ func (s *Store) prepare(dir string) error {
 	if s.sealer, err = unlock(dir, seal); err != nil {
 		return err
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	if err := s.inspect(version); err != nil {
+		return damaged(s.db.Path(), err)
+	}
+	return s.update(func(tx *bolt.Tx) error {
 		for _, b := range buckets {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
 				return err
@@ -224,6 +257,15 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
+// update is one transaction that writes.
+func (s *Store) update(f func(*bolt.Tx) error) error {
+	commit := func() error { return s.guarded(func() error { return s.db.Update(f) }) }
+	if s.around == nil {
+		return commit()
+	}
+	return s.around(commit)
+}
+
 // ID is this store's id, made once.
 func (s *Store) ID() string { return s.id }
 
@@ -233,7 +275,7 @@ func (s *Store) Close() error { return s.db.Close() }
 // Keys lists the stored sets, sorted.
 func (s *Store) Keys() ([]jobspecs.Key, error) {
 	var out []jobspecs.Key
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketSets).ForEach(func(k, _ []byte) error {
 			key, err := jobspecs.ParseKey(string(k))
 			out = append(out, key)
@@ -246,7 +288,7 @@ func (s *Store) Keys() ([]jobspecs.Key, error) {
 // Records lists the stored sets, sorted by key.
 func (s *Store) Records() ([]Record, error) {
 	var out []Record
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return forEach(s.box(tx, bucketSets), func(_ []byte, r Record) { out = append(out, r) })
 	})
 	return out, err
@@ -255,7 +297,7 @@ func (s *Store) Records() ([]Record, error) {
 // Get is one set. ErrNotFound.
 func (s *Store) Get(key jobspecs.Key) (Record, error) {
 	var r Record
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return s.get(tx, key, &r)
 	})
 	return r, err
@@ -277,7 +319,7 @@ func (s *Store) need(tx *bolt.Tx, bucket []byte, key jobspecs.Key, into any) err
 // Scope is what the user wrote last. ErrNotFound.
 func (s *Store) Scope(key jobspecs.Key) (Scope, error) {
 	var out Scope
-	err := s.db.View(func(tx *bolt.Tx) error { return s.need(tx, bucketSources, key, &out) })
+	err := s.view(func(tx *bolt.Tx) error { return s.need(tx, bucketSources, key, &out) })
 	return out, err
 }
 
@@ -317,7 +359,7 @@ func (s *Store) Commit(c Commit) error {
 	if len(c.Intents) == 0 && len(c.Secrets) == 0 {
 		return nil
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		for _, x := range c.Secrets {
 			if err := s.putSecret(tx, x); err != nil {
 				return err
@@ -397,7 +439,7 @@ func (s *Store) putRevision(tx *bolt.Tx, key jobspecs.Key, in *Intent) error {
 // Revisions lists a set's revisions by number.
 func (s *Store) Revisions(key jobspecs.Key) ([]jobspecs.Revision, error) {
 	var out []jobspecs.Revision
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		return forEach(s.box(tx, bucketRevisions, []byte(key.String())), func(_ []byte, r jobspecs.Revision) {
 			out = append(out, r)
 		})
@@ -407,7 +449,7 @@ func (s *Store) Revisions(key jobspecs.Key) ([]jobspecs.Revision, error) {
 
 // Delete forgets a set, its revisions and facts, but for what is kept.
 func (s *Store) Delete(key jobspecs.Key, keep Kept) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		k := []byte(key.String())
 		if err := s.keepVolumes(tx, key, keep.Volumes); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -117,6 +118,9 @@ var setsReference = regexp.MustCompile(`\bsets(?:\.|\[\\?")([a-z0-9-]+)`)
 func Uses(set *jobspecs.Set, templates ...jobspecs.Template) []string {
 	var found []string
 	note := func(text []byte) {
+		if !bytes.Contains(text, []byte("sets")) { // asked at every turn of a set's loop
+			return
+		}
 		for _, m := range setsReference.FindAllSubmatch(text, -1) {
 			found = append(found, string(m[1]))
 		}

@@ -77,7 +77,9 @@ func World() *Service {
 		}},
 		Rev: []jobspecs.HistoryRow{
 			{Number: 1, Name: "web-1111111111", Created: Start, Cause: "first", Members: []string{"web-0", "web-1"}, Current: true, Update: true, Images: []string{"web:1"}, Template: jobspecs.Template(`{"a":1}`), Source: []jobspecs.Source{{Name: "web.hcl", Text: []byte("# the source\n")}}},
-			{Number: 2, Name: "web-2222222222", Created: Start.Add(time.Hour)},
+			{Number: 2, Name: "web-2222222222", Created: Start.Add(time.Hour), Changes: []jobspecs.Change{
+				{Path: "container.web.image", Before: `"web:1"`, After: `"web:2"`}, {Path: "termination_grace", After: `"1m"`},
+			}},
 		},
 		Why: jobspecs.Explanation{
 			Namespace: "default", Member: "web-2", State: "web-2 is Pending", Because: []string{"web-2 waits for web-1", "web-1 is starting: connection refused"},

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// inspect reads all of a file before anything is written to it: every page, and
+// every value as far as it can be told whether it is whole. bbolt reads a page when
+// it is needed and panics when it is damaged, which is too late.
+func (s *Store) inspect(version int) error {
+	return s.view(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error { return s.walk(box{b, s.sealer, string(name)}, name, version) })
+	})
+}
+
+func (s *Store) walk(b box, top []byte, version int) error {
+	return b.ForEach(func(k, v []byte) error {
+		if v == nil {
+			return s.walk(box{b.Bucket.Bucket(k), s.sealer, b.place(k)}, top, version)
+		}
+		if err := s.sound(b, top, k, v, version); err != nil {
+			return fmt.Errorf("%s, entry %q: %w", b.name, k, err)
+		}
+		return nil
+	})
+}
+
+var (
+	sealedBuckets = []string{string(bucketSets), string(bucketSources), string(bucketRevisions), string(bucketSecrets), string(bucketRegistries)}
+	jsonBuckets   = []string{string(bucketMembers), string(bucketVolumes), string(bucketEvents)}
+)
+
+// sound tells what is wrong with a value.
+func (s *Store) sound(b box, top, k, v []byte, version int) error {
+	switch {
+	case version > 1 && slices.Contains(sealedBuckets, string(top)):
+		_, err := b.sealer.open(b.place(k), v)
+		return err
+	case slices.Contains(jsonBuckets, string(top)) && !json.Valid(v):
+		return errors.New("it is no JSON")
+	}
+	return nil
+}
+
+// emptied tells whether the state file is there, empty, and was not always: bbolt
+// would take it for a new one, and all members for somebody else's.
+func emptied(dir, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("state file: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("state file %s is a folder; move it away", path)
+	case info.Size() > 0:
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, KeyFileName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return damaged(path, errors.New("it is empty"))
+}
+
+// view is one transaction that reads.
+func (s *Store) view(f func(*bolt.Tx) error) error {
+	return s.guarded(func() error { return s.db.View(f) })
+}
+
+// guarded turns bbolt's panic at a page that was damaged later into an error.
+func (s *Store) guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = damaged(s.db.Path(), fmt.Errorf("%v", r))
+		}
+	}()
+	return f()
+}

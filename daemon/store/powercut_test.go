@@ -1,0 +1,262 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// sector is what a disk writes whole, in bytes.
+const sector = 512
+
+// A power cut during a commit: bbolt writes the changed pages, waits for the disk,
+// writes one meta page, waits again. Of what it did not wait for, any part may be
+// on the disk: some pages, half a page. The file is then opened: it must tell what
+// it told before the commit, or after it.
+func TestAPowerCutLosesAtMostTheCommitUnderWay(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	dir := t.TempDir()
+	s := open(t, dir)
+	m := newModel(s.ID())
+	before := image(t, dir)
+	cut, whole := 0, 0
+	for range rounds {
+		next, done, err := step(r.IntN, s, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := image(t, dir)
+		for _, half := range halves(r, before, after, os.Getpagesize()) {
+			got := reopened(t, dir, half)
+			switch got.normal() {
+			case next.look().normal():
+				whole++
+			case m.look().normal():
+				cut++
+			default:
+				t.Fatalf("cut during %s it tells\n%s\nbefore it told\n%s", done, got.normal(), m.look().normal())
+			}
+		}
+		if got := reopened(t, dir, after); got.normal() != next.look().normal() {
+			t.Fatalf("cut after %s it tells\n%s\nwant\n%s", done, got.normal(), next.look().normal())
+		}
+		m, before = next, after
+	}
+	if cut == 0 || whole == 0 {
+		t.Errorf("%d cuts lost the commit and %d did not: both must happen, or nothing was cut", cut, whole)
+	}
+}
+
+func image(t *testing.T, dir string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// halves are what the disk may hold when the power fails between two images of the
+// file.
+func halves(r *rand.Rand, before, after []byte, page int) (out [][]byte) {
+	var pages, metas []int
+	for at := 0; at < len(after); at += page {
+		switch same := at+page <= len(before) && bytes.Equal(before[at:at+page], after[at:at+page]); {
+		case same:
+		case at < 2*page:
+			metas = append(metas, at)
+		default:
+			pages = append(pages, at)
+		}
+	}
+	for range 3 { // some of the pages, and of one a part
+		half := bytes.Clone(before)
+		for _, at := range pages {
+			if r.IntN(2) == 0 {
+				half = write(half, after, at, page)
+			}
+		}
+		if len(pages) > 0 {
+			half = write(half, after, pages[r.IntN(len(pages))], sector*(1+r.IntN(page/sector)))
+		}
+		out = append(out, half)
+	}
+	all := bytes.Clone(before)
+	for _, at := range pages {
+		all = write(all, after, at, page)
+	}
+	out = append(out, all)
+	for _, at := range metas { // a meta page, whole and torn
+		out = append(out, write(bytes.Clone(all), after, at, page))
+		for _, n := range []int{20, 40, 70} {
+			out = append(out, write(bytes.Clone(all), after, at, n))
+		}
+	}
+	return out
+}
+
+// write puts n bytes of another image at their place; the file grows.
+func write(file, from []byte, at, n int) []byte {
+	end := min(at+n, len(from))
+	if len(file) < end {
+		file = append(file, make([]byte, end-len(file))...)
+	}
+	copy(file[at:end], from[at:end])
+	return file
+}
+
+// reopened is what a file tells that is opened beside the key of dir.
+func reopened(t *testing.T, dir string, file []byte) *picture {
+	t.Helper()
+	other := laid(t, file, filepath.Join(dir, KeyFileName))
+	defer os.RemoveAll(other)
+	s, err := Open(other, Options{NoSync: true, MaxEvents: 10})
+	if err != nil {
+		t.Fatalf("open after a power cut: %v", err)
+	}
+	defer s.Close()
+	p, err := take(s)
+	if err != nil {
+		t.Fatalf("read after a power cut: %v", err)
+	}
+	return p
+}
+
+// laid is a folder with that state file, and a copy of that key where there is one.
+func laid(t *testing.T, file []byte, key string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(t.TempDir(), "laid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, FileName), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if key == "" {
+		return dir
+	}
+	b, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, KeyFileName), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// filled is a closed store that was used for a while.
+func filled(t *testing.T) (dir string, m *model) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 4))
+	dir = t.TempDir()
+	s, err := Open(dir, Options{NoSync: true, MaxEvents: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m = newModel(s.ID())
+	for range 80 {
+		if m, _, err = step(r.IntN, s, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, m
+}
+
+// Bytes that flipped are noticed, or were not needed: what is sealed is never told
+// wrong, nothing panics, and a file that is refused stays as it is.
+func TestFlippedBytesAreNoticedAndAreLeftAlone(t *testing.T) {
+	dir, m := filled(t)
+	whole := image(t, dir)
+	want := m.look().normal()
+	r := rand.New(rand.NewPCG(5, 6))
+	refused, wrong := 0, 0
+	for n := range 300 {
+		file := bytes.Clone(whole)
+		page := os.Getpagesize()
+		for range 1 + r.IntN(30) {
+			at := r.IntN(len(file))
+			switch n % 3 {
+			case 0: // the heads of pages, and the metas
+				at = at/page*page + r.IntN(64)
+			case 1:
+				at = r.IntN(2 * page)
+			}
+			file[at] ^= byte(1 + r.IntN(255))
+		}
+		other := laid(t, file, filepath.Join(dir, KeyFileName))
+		got, err := told(other)
+		switch {
+		case err != nil:
+			refused++
+			if len(err.Error()) < 20 || !bytes.Contains([]byte(err.Error()), []byte("state file")) && got == nil {
+				t.Errorf("the complaint is %q", err)
+			}
+		case got.normal() != want:
+			wrong++
+		}
+		if err != nil && got == nil && !bytes.Equal(image(t, other), file) {
+			t.Fatalf("refused (%v), and the file was changed", err)
+		}
+		os.RemoveAll(other)
+	}
+	if refused == 0 {
+		t.Error("no damage was noticed")
+	}
+	t.Logf("%d refused, %d told something else (of what is not sealed)", refused, wrong)
+}
+
+// told opens a folder and reads everything; without a picture it was refused at
+// Open.
+func told(dir string) (p *picture, err error) {
+	s, err := Open(dir, Options{NoSync: true, MaxEvents: 10})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	p, err = take(s)
+	if p == nil {
+		p = &picture{}
+	}
+	return p, err
+}
+
+func TestAFileThatIsNoStateFileIsRefusedInWordsAndLeftAlone(t *testing.T) {
+	dir, _ := filled(t)
+	whole := image(t, dir)
+	page := os.Getpagesize()
+	for name, file := range map[string][]byte{
+		"cut inside the metas":  whole[:page+100],
+		"cut after the metas":   whole[:2*page],
+		"cut in the middle":     whole[:len(whole)/2],
+		"a few bytes":           whole[:100],
+		"another kind of file":  bytes.Repeat([]byte("no bbolt file "), 1000),
+		"zeros":                 make([]byte, 4*page),
+		"metas of another kind": append(bytes.Repeat([]byte{0xff}, 2*page), whole[2*page:]...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := laid(t, file, filepath.Join(dir, KeyFileName))
+			p, err := told(other)
+			if err == nil {
+				t.Fatalf("it was read: %s", p.normal())
+			}
+			if p != nil {
+				t.Fatalf("it was opened, and then: %v", err)
+			}
+			if want := fmt.Sprintf("state file %s is damaged", filepath.Join(other, FileName)); !bytes.HasPrefix([]byte(err.Error()), []byte(want)) {
+				t.Errorf("open = %q, want it to begin with %q", err, want)
+			}
+			if !bytes.Equal(image(t, other), file) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
