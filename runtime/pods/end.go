@@ -119,11 +119,20 @@ func (w *PodWorld) sum(p *PodPlan) {
 	part := &p.Parts[i]
 	p.Phase, p.Reason, p.Message, p.Tries = part.Phase, part.Reason, part.Message, part.Tries
 	s := w.at(i)
-	if s.Kind == jobspecs.KindInit && p.Phase != runtime.Initializing || len(w.Parts) > 1 && s.Suffix != "" && s.Kind != jobspecs.KindInit {
-		if p.Message != "" && w.Lost == "" && p.Phase != runtime.Stopped {
-			p.Message = s.Kind + " " + s.Block + ": " + p.Message
-		}
+	if p.Message != "" && w.Lost == "" && p.Phase != runtime.Stopped && w.named(s, p.Phase) {
+		p.Message = s.Kind + " " + s.Block + ": " + p.Message
 	}
+}
+
+// named tells whether what a part says has to say whose it is.
+func (w *PodWorld) named(s spot, phase runtime.Phase) bool {
+	switch s.Kind {
+	case jobspecs.KindSandbox:
+		return false // it is the pod's own
+	case jobspecs.KindInit:
+		return phase != runtime.Initializing // there it says so
+	}
+	return len(w.Parts) > 1 && s.Suffix != ""
 }
 
 // speaker is the part that matters most now; among equals the first main, which

@@ -26,7 +26,8 @@ type Host interface {
 
 	// Create makes the container but does not start it: network, resolver, scratch
 	// folders and sub-paths of the pod are made where missing, files are put into
-	// it, fresh volumes are given to its group and user. When it fails nothing is
+	// it, fresh volumes are given to its group and user, and networks of others are
+	// joined (NetworkMissing where one is not there). When it fails nothing is
 	// left behind. Its errors are *Problem where a reason is known.
 	Create(ctx context.Context, spec ContainerSpec) (id string, err error)
 	// Start starts a created container. Its errors are *Problem where a reason is
@@ -98,7 +99,7 @@ const (
 // Event is a hint that something happened to a container.
 type Event struct {
 	ID    string // of the container; empty: look at everything
-	Freed bool   // a container that is not ours gave something up: a name, an address, a port. ID says nothing
+	Freed bool   // something that a pod may wait for is free, or there: a name, an address, a port, a network. ID says nothing
 }
 
 // ContainerSpec is one container to make.
@@ -129,7 +130,9 @@ type Container struct {
 	Error      string // the engine's, when it could not be started
 	Image      string // as it was named
 	ImageID    string
-	Address    netip.Addr
+	Address    netip.Addr         // on the pod's own network
+	Address6   netip.Addr         // of the other family there; zero: none
+	Joined     []runtime.Endpoint // on other networks, by name; of a running one
 	CreatedAt  time.Time
 	StartedAt  time.Time // zero: never
 	FinishedAt time.Time // zero: not ended

@@ -95,10 +95,10 @@ func (p *Part) running() bool { return p.Main != nil && p.Main.Running() }
 func (p *Part) paused() bool  { return p.Main != nil && p.Main.State == "paused" }
 
 // heldByOthers tells whether the part could not be made because of something that
-// belongs to others.
+// belongs to others, or is theirs to make.
 func (p *Part) heldByOthers() bool {
 	switch t := &p.Trouble[making]; t.Reason {
-	case runtime.ReasonNameTaken, runtime.ReasonAddressTaken, runtime.ReasonPortTaken, runtime.ReasonNetworkTaken:
+	case runtime.ReasonNameTaken, runtime.ReasonAddressTaken, runtime.ReasonPortTaken, runtime.ReasonNetworkTaken, runtime.ReasonNetworkMissing:
 		return t.Tries > 0
 	}
 	return false
@@ -250,7 +250,9 @@ func (w spot) sawEnded(old *Container, found bool) {
 	if c.StartedAt.IsZero() {
 		return
 	}
-	w.Trouble[making] = Trouble{} // it did start
+	if w.Trouble[making].Reason != runtime.ReasonWrongPlatform {
+		w.Trouble[making] = Trouble{} // it did start
+	}
 	if old != nil && old.ID == c.ID && old.State == c.State && !w.EndedAt.IsZero() {
 		return
 	}

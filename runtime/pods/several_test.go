@@ -266,3 +266,17 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// Where the engine starts a program of another platform at all, it ends at once:
+// that is still what is wrong with it.
+func TestAWrongPlatformStaysTheReason(t *testing.T) {
+	w := world(resolved, has("created"), made, failed(Start, runtime.ReasonWrongPlatform, 1, 0))
+	s := w.at(0)
+	ran := *s.Main
+	ran.State, ran.StartedAt, ran.FinishedAt, ran.ExitCode = "exited", noon, noon, 1
+	s.Main.Labels[jobspecs.LabelDaemon], s.Main.Labels[jobspecs.LabelOrdinal] = "d", "0"
+	s.sawMain(&ran, false)
+	if got, want := Next(w).String(), "Failed (WrongPlatform)"; got[:min(len(got), len(want))] != want {
+		t.Errorf("plan = %q, want %q", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -16,6 +17,7 @@ func view(w *PodWorld, plan PodPlan) runtime.Pod {
 		CreatedAt: w.CreatedAt, Managed: w.Spec != nil, Rendering: w.Rendering, ReadyKnown: true,
 		Address: w.address(), Notes: w.Notes,
 	}
+	w.viewNetworks(&pod)
 	for i := range w.Parts {
 		s := w.at(i)
 		if s.Kind == jobspecs.KindSandbox {
@@ -39,6 +41,23 @@ func view(w *PodWorld, plan PodPlan) runtime.Pod {
 	return pod
 }
 
+// viewNetworks shows where the pod is beside its own address.
+func (w *PodWorld) viewNetworks(pod *runtime.Pod) {
+	c := w.attached()
+	if c == nil {
+		return
+	}
+	pod.Address6, pod.Joined = c.Address6, c.Joined
+	if w.Spec == nil || c.StartedAt.IsZero() {
+		return
+	}
+	for _, name := range w.Spec.Networks {
+		if !slices.ContainsFunc(c.Joined, func(e runtime.Endpoint) bool { return e.Network == name }) {
+			pod.Detached = append(pod.Detached, name)
+		}
+	}
+}
+
 // viewFirst shows what a pod has from its first main.
 func (w *PodWorld) viewFirst(pod *runtime.Pod) {
 	f, ok := w.first()
@@ -51,6 +70,7 @@ func (w *PodWorld) viewFirst(pod *runtime.Pod) {
 	if f.Main == nil {
 		return
 	}
+	pod.Service = f.Main.Labels[jobspecs.LabelService]
 	pod.Image, pod.ImageID, pod.Started = f.Main.Image, f.Main.ImageID, f.Main.Labels[jobspecs.LabelRendering]
 	if f.running() {
 		pod.StartedAt = f.Main.StartedAt

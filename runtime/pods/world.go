@@ -145,6 +145,22 @@ func (w *PodWorld) address() (a netip.Addr) {
 	return a
 }
 
+// attached is the running container that holds the pod's networks; nil: none.
+func (w *PodWorld) attached() *Container {
+	if s, ok := w.sandbox(); ok {
+		if s.running() {
+			return s.Main
+		}
+		return nil
+	}
+	for i := range w.Parts {
+		if p := &w.Parts[i]; p.running() {
+			return p.Main
+		}
+	}
+	return nil
+}
+
 // revision is the one of a container that is there, else of the spec.
 func (w *PodWorld) revision() string {
 	if f, ok := w.first(); ok && f.Main != nil {
