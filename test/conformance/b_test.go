@@ -210,7 +210,7 @@ func controlLoop() []row {
 			s.rest()
 			s.world.Rename("web-0", "odd")
 			s.pass(time.Minute)
-			s.T.Log(s.member(0), s.host())
+			s.want("counters", s.counters(), every(3))
 			s.world.Fail(sim.Fault{Verb: "create", Name: "web-0"})
 			s.world.Kill("odd")
 			s.pass(time.Minute)

@@ -67,6 +67,7 @@ func families() []family {
 		{"Names in DNS (T)", names()},
 		{"Security (U)", security()},
 		{"OpenKruise (V)", kruise()},
+		{"What users complain of (6)", complaints()},
 		{"Worked timelines (2.15)", timelines()},
 		{"Rules that are easily wrong (8)", rules()},
 	}

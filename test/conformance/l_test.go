@@ -356,8 +356,12 @@ func claimsEndToEnd() []row {
 			before, disks := s.runs(), s.world.Disks()
 			s.end()
 			time.Sleep(time.Hour)
+			s.world.Latency("check", 4*time.Second)
 			s.boot()
+			s.pass(time.Second)
+			s.want("counters before the first probe", s.counters(), every(3))
 			s.pass(time.Minute)
+			s.world.Mend()
 			s.rest()
 			s.untouched(before, "web-0", "web-1", "web-2")
 			for i, d := range s.world.Disks() {
@@ -368,12 +372,16 @@ func claimsEndToEnd() []row {
 			s.scale(4)
 			s.rest()
 		})),
-		is("L34", "a host that goes down without a word", "it is up again", "every member comes back with its volume, and waits for nobody", story(func(s *stage) {
+		is("L34", "a host that goes down without a word", "it is up again", "nothing is known until then; every member comes back with its volume, and waits for nobody", story(func(s *stage) {
 			s.apply("image=slow:1")
 			s.rest()
 			disks := s.world.Disks()
 			s.world.RestartEngine(time.Minute)
-			s.pass(62 * time.Second)
+			s.pass(30 * time.Second)
+			if c := condition(s.status(), jobspecs.CondAvailable); c.Status || s.member(0).Phase != string(runtime.Unknown) {
+				s.Errorf("condition = %+v, web-0 is %s", c, s.member(0).Phase)
+			}
+			s.pass(32 * time.Second)
 			if n := len(s.runs()); n != 3 {
 				s.Errorf("%d run at once, want 3: %s", n, s.host())
 			}

@@ -140,8 +140,8 @@ func environment() []row {
 	ofMember := func(id, expr, what string) row {
 		return is(id, what, "a member is rendered", "the expression gives it", nil).in("jobspecs/hcl", "TestSelfAndSetAreWhatTheSpecSays", expr)
 	}
-	valued := func(id, what, lines string) row {
-		return is(id, what, "the file is read", "it is taken", takes(block("web", lines)))
+	valued := func(id, what, lines string, of func(jobspecs.Container) string, want ...string) row {
+		return is(id, what, "two members are rendered", "each has the value that it means there", renders(block("web", "replicas = 2\n"+lines), of, want...))
 	}
 	return []row{
 		ofMember("S1", "self.ip", "name, namespace and address of the member"),
@@ -149,10 +149,10 @@ func environment() []row {
 		none("S3-S4", "limits stand in the file itself: a local is used in both places"),
 		none("S5", "a member is known by its name for life: it has no other id"),
 		none("S6", "Docker has no huge pages per container"),
-		valued("S7", "a variable of env that is made of another value", "locals {\nbase = \"/data\"\ndir = \"${local.base}/db\"\n}\n"+box("env = {\nDIR = local.dir\n}")),
-		valued("S8", "a value in the command", box(`command = ["db", "--name=${self.name}"]`)),
-		valued("S9", "a value in the arguments", box(`args = ["--peers=${join(",", set.peers[*].fqdn)}"]`)),
-		valued("S10", "a value in sub_path", "volume \"data\" {\n}\n"+box("mount \"data\" {\npath = \"/data\"\nsub_path = self.name\n}")),
+		valued("S7", "a variable of env that is made of another value", "locals {\nbase = \"/data\"\ndir = \"${local.base}/db\"\n}\n"+box("env = {\nDIR = local.dir\n}"), func(c jobspecs.Container) string { return c.Env["DIR"] }, "/data/db", "/data/db"),
+		valued("S8", "a value in the command", box(`command = ["db", "--name=${self.name}"]`), func(c jobspecs.Container) string { return strings.Join(c.Command, " ") }, "db --name=web-0", "db --name=web-1"),
+		valued("S9", "a value in the arguments", box(`args = ["--peers=${join(",", set.peers[*].name)}"]`), func(c jobspecs.Container) string { return strings.Join(c.Args, " ") }, "--peers=web-1", "--peers=web-0"),
+		valued("S10", "a value in sub_path", "volume \"data\" {\n}\n"+box("mount \"data\" {\npath = \"/data\"\nsub_path = self.name\n}"), func(c jobspecs.Container) string { return c.Mounts[0].SubPath }, "web-0", "web-1"),
 		is("S11", "a sub_path that leaves its volume", "the file is read", "it is refused", func(t *testing.T) {
 			for _, path := range []string{"/etc", "../other", "a/../../b"} {
 				if f, ds := parse(block("web", "volume \"data\" {\n}\n"+box("mount \"data\" {\npath = \"/data\"\nsub_path = \""+path+"\"\n}"))); f != nil || len(ds) == 0 {
@@ -212,7 +212,7 @@ func security() []row {
 		onDocker("U1", full, "1000:1001", "a user and group by number", "the container runs", "its process has them"),
 		kubelet("U2", ofGiven, "run_as_non_root", "the user is root, or may be", "it does not start, and says so"),
 		kubelet("U3", ofGiven, "run_as_non_root and no user", "the image names one", "that one counts"),
-		onDocker("U4", full, "ReadOnlyRoot", "read_only_root", "the container runs", "only its mounts can be written"),
+		onDocker("U4", "TestFilesOfAReadOnlyRoot", "was written in a read-only root", "read_only_root", "the container runs", "only its mounts can be written"),
 		onDocker("U5", "TestPrivilegedContainer", "Privileged", "privileged", "the container runs", "it sees the host's devices"),
 		onDocker("U6", full, "NoNewPrivs: 1", "no_new_privileges", "the container runs", "its process cannot gain any"),
 		kubelet("U7", ofGiven, "fs_group and a fresh volume", "the pod starts", "the first container prepares it, and no later one"),

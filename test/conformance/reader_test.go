@@ -47,6 +47,24 @@ func refuses(text, want string) func(*testing.T) {
 	}
 }
 
+// renders checks something of the only container of each of a set's two members.
+func renders(text string, of func(jobspecs.Container) string, want ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		f, ds := parse(text)
+		if f == nil {
+			t.Fatalf("found %q in\n%s", summaries(ds), text)
+		}
+		for ordinal, want := range want {
+			env := reader.Env{Domain: "cluster.local", Ordinals: []int{0, 1}, Ordinal: ordinal}
+			pod, err := reader.Render(&f.Specs[0].Set, f.Specs[0].Template, env)
+			if err != nil || of(pod.Containers[0]) != want {
+				t.Errorf("web-%d has %q, %v; want %q", ordinal, of(pod.Containers[0]), err, want)
+			}
+		}
+	}
+}
+
 func summaries(ds []jobspecs.Diagnostic) string {
 	var out []string
 	for _, d := range ds {

@@ -177,11 +177,14 @@ func rules() []row {
 		is("8.13", "a volume whose deletion was decided", "its member is wanted again", "the member never starts on it", reclaims("delete:delete")),
 		is("8.14", "objects of another stsd that name our set", "the set is applied and deleted", "they are named and left alone", story(func(s *stage) {
 			s.world.ForeignVolume("data-web-0", map[string]string{jobspecs.LabelDaemon: "another", jobspecs.LabelSet: "web"})
+			s.world.ForeignContainer("web-1", netip.Addr{}, labelsOf("another", "web", "1"))
 			s.apply("manage=parallel")
 			s.pass(time.Minute)
 			s.has("web-0", s.member(0).Message, "is not ours (of stsd another)")
+			s.has("web-1", s.member(1).Message, "container web-1 exists and is not ours")
 			s.deleted("delete")
 			s.want("volumes", s.disks(), "data-web-0")
+			s.want("host", s.host(), "web-1 foreign")
 		})),
 		is("8.15", "members that become available at different times", "the planner looks", "it looks again at the earliest", wakes(world(minReady(10*time.Second), full(0, 0), readyFor(1, "r1", 4*time.Second), readyFor(2, "r1", 9*time.Second)), time.Second)),
 		is("8.16", "an engine that is slow to list", "a set is made and updated", "nothing is asked twice and nothing conflicts", story(func(s *stage) {
@@ -220,7 +223,7 @@ func rules() []row {
 			s.world.Forget()
 			s.delete(client.DeleteRequest{})
 			s.pass(2 * time.Second)
-			s.want("stops", s.deeds("stop"), "")
+			s.want("stops", s.deeds("stop"), "stop web-2")
 			if m := s.member(2); m.Phase != "Stopping" || len(s.runs()) != 3 {
 				s.Errorf("web-2 is %s; host %s", m.Phase, s.host())
 			}
@@ -244,7 +247,7 @@ func rules() []row {
 		})),
 		is("8.23", "containers of our name without our labels, with our labels and another name, and a set that is being deleted", "a set is applied", "nothing of others is taken over, and nothing comes back to a set that goes", story(func(s *stage) {
 			s.world.ForeignContainer("web-0", netip.Addr{}, nil)
-			s.apply("manage=parallel")
+			s.apply("manage=parallel image=lingers:1")
 			s.pass(time.Minute)
 			s.has("web-0", s.member(0).Message, "container web-0 exists and is not ours")
 			s.delete(client.DeleteRequest{})
@@ -252,7 +255,7 @@ func rules() []row {
 			s.pass(time.Minute)
 			s.want("host", s.host(), "web-0 foreign")
 		})),
-		kubelet("8.24", ofProbesIn, "a member that ends", "its probes are due", "readiness is asked, liveness is not"),
+		is("8.24", "a member that ends", "its probes are due", "readiness is asked, liveness is not", nil).in(agent, ofProbesIn, "N23"),
 		is("8.25", "a process that ends after three seconds, again and again", "time passes", "the first restart does not wait; back-off grows from the last end, and ends when it has run long enough", story(func(s *stage) {
 			s.apply("replicas=1 image=crash:1 probe=none")
 			s.pass(5 * time.Minute)

@@ -32,16 +32,15 @@ type stage struct {
 
 // images are what runs on the host.
 var images = map[string]sim.Program{
-	"app:1":    {},
-	"app:2":    {},
-	"app:3":    {},
-	"slow:1":   {ReadyAfter: 20 * time.Second},
-	"never:1":  {NeverReady: true},
-	"crash:1":  {ExitAfter: 3 * time.Second, ExitCode: 1},
-	"finish:1": {ExitAfter: 30 * time.Second},
-	"lingers:1": {
-		TermTime: 4 * time.Second,
-	},
+	"app:1":      {},
+	"app:2":      {},
+	"app:3":      {},
+	"slow:1":     {ReadyAfter: 20 * time.Second},
+	"never:1":    {NeverReady: true},
+	"crash:1":    {ExitAfter: 3 * time.Second, ExitCode: 1},
+	"finish:1":   {ExitAfter: 30 * time.Second},
+	"lingers:1":  {TermTime: 4 * time.Second},
+	"stubborn:1": {IgnoresTerm: true},
 }
 
 var web = jobspecs.Key{Namespace: "default", Name: "web"}

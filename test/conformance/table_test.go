@@ -222,7 +222,7 @@ func (r *row) line() string {
 	if r.Why != "" {
 		then += ". " + r.Why
 	}
-	where := r.ID
+	where := strings.ReplaceAll(r.ID, " ", "_")
 	if r.Run == nil {
 		where = r.In.Package + " " + r.In.Test
 	}

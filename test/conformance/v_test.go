@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -57,6 +58,10 @@ func kruise() []row {
 	grown := func(d time.Duration, options ...option) planner.World {
 		return world(append([]option{neverComplete, minReady(d), readyFor(0, "r1", 0)}, options...)...)
 	}
+	ask := func(s *stage, do string, ordinals ...int) {
+		s.Helper()
+		s.asked(s.ChangeMembers(s.Context(), web, client.MembersRequest{Do: do, Ordinals: ordinals, Write: sure}))
+	}
 	return append(rows,
 		is("V7", "an ordered set without min_ready, web-0 ready just now", "the set grows", "the next one is made", plans(grown(0), "create web-1 (missing)")),
 		is("V8", "an ordered set with min_ready 1s, web-0 ready just now", "the set grows", "nobody is made before it has passed", all(plans(grown(time.Second), ""), wakes(grown(time.Second), time.Second))),
@@ -76,14 +81,53 @@ func kruise() []row {
 			plans(world(to("r2"), parallel, maxUnavailable("2"), full(0, 2)), "stop web-1 (outdated), stop web-2 (outdated)"))),
 		is("V20", "a budget that a sick member below the partition uses up", "the image has changed", "a healthy old one is left alone, a sick old one is replaced",
 			plans(world(to("r2"), replicas(5), partition(1), unready(0, "r1"), full(1, 2), unready(3, "r1"), full(4, 4)), "stop web-3 (outdated and not available)")),
-		is("V21", "members that are to be replaced", "the set is updated, guarded, or has claims", "they go by their turn and the guard; a fresh volume comes after the old one is gone", all(
+		is("V21", "members that are to be replaced, restarted or stopped", "the set is updated, guarded, or has claims", "they go by their turn and the guard; a fresh volume comes after the old one is gone; a member that was stopped stays so until it is started", all(
 			plans(world(full(0, 2), remembers(askTurn, 0, 2)), "stop web-2 (its restart was asked for)"),
 			plans(world(full(0, 2), remembers(askNow, 0, 1), minAvailable(2)), "stop web-0 (its restart was asked for)"),
 			plans(world(to("r2"), full(0, 1), remembers(askTurn, 0), unready(2, "r2")), ""),
 			plans(world(claims("retain", "retain", "data"), full(0, 2), volume("data", 0, 1, 2), record("data", 1, true, false), remembers(askFresh, 1)), "stop web-1 (it is replaced, with fresh volumes)"),
 			plans(world(claims("retain", "retain", "data"), full(0, 0), full(2, 2), volume("data", 0, 1, 2), record("data", 1, true, false), once("r1", 1), remembers(askFresh, 1)),
 				"delete volume data-web-1 (web-1 is replaced, with fresh volumes)"),
-			plans(world(claims("retain", "retain", "data"), full(0, 0), full(2, 2), volume("data", 0, 2), once("r1", 1), remembers(askFresh, 1)), "create volume data-web-1 (needed by web-1)"))),
+			plans(world(claims("retain", "retain", "data"), full(0, 0), full(2, 2), volume("data", 0, 2), once("r1", 1), remembers(askFresh, 1)), "create volume data-web-1 (needed by web-1)"),
+			story(func(s *stage) {
+				s.apply("")
+				s.rest()
+				before, disks := s.runs(), s.world.Disks()
+				s.asked(s.FreshVolume(s.Context(), web, client.FreshVolumeRequest{Ordinal: 1, Write: sure}))
+				s.pass(time.Second)
+				s.rest()
+				s.untouched(before, "web-0", "web-2")
+				for i, d := range s.world.Disks() {
+					if fresh := d.Serial != disks[i].Serial; fresh != (i == 1) {
+						s.Errorf("%s is fresh: %v", d.Name, fresh)
+					}
+				}
+			}),
+			story(func(s *stage) {
+				s.apply("")
+				s.rest()
+				s.world.Forget()
+				ask(s, "restart")
+				s.pass(10 * time.Second)
+				s.rest()
+				s.want("stops", s.deeds("stop"), "stop web-2, stop web-1, stop web-0")
+				s.want("history", s.history(), "1 app:1 web-0,web-1,web-2")
+			}),
+			story(func(s *stage) {
+				s.apply("")
+				s.rest()
+				before := s.runs()
+				ask(s, "stop", 1)
+				s.pass(time.Minute)
+				s.end()
+				s.boot()
+				s.pass(time.Minute)
+				s.want("host", s.host(), "web-0 app:1, web-2 app:1")
+				ask(s, "start", 1)
+				s.pass(time.Minute)
+				s.rest()
+				s.untouched(before, "web-0", "web-2")
+			}))),
 		none("V22-V24", "the image, env and limits of a Docker container are given when it is made: an update makes a fresh one, of the same name, address and volumes"),
 		differs("V25-V28", "a set that was formed, with a join hook", "a member is available for the first time", "the hook runs then, not before, and is tried until it succeeds; without a hook nothing is waited for",
 			"Hooks are commands of the set instead of labels that somebody else has to set.", all(

@@ -61,13 +61,14 @@ func partition(n int) option         { return func(w *planner.World) { w.Set.Upd
 func maxUnavailable(s string) option {
 	return func(w *planner.World) { w.Set.Update.MaxUnavailable = s }
 }
-func minReady(d time.Duration) option  { return func(w *planner.World) { w.Set.Update.MinReady = d } }
-func start(n int) option               { return func(w *planner.World) { w.Set.StartOrdinal = n } }
-func reserve(ordinals ...int) option   { return func(w *planner.World) { w.Set.Reserve = ordinals } }
-func minAvailable(n int) option        { return func(w *planner.World) { w.MinAvailable = n } }
-func formed(w *planner.World)          { w.Formed = true }
-func startAfter(sets ...string) option { return func(w *planner.World) { w.After = sets } }
-func deadline(d time.Duration) option  { return func(w *planner.World) { w.Set.Update.Deadline = d } }
+func minReady(d time.Duration) option     { return func(w *planner.World) { w.Set.Update.MinReady = d } }
+func start(n int) option                  { return func(w *planner.World) { w.Set.StartOrdinal = n } }
+func reserve(ordinals ...int) option      { return func(w *planner.World) { w.Set.Reserve = ordinals } }
+func minAvailable(n int) option           { return func(w *planner.World) { w.MinAvailable = n } }
+func formed(w *planner.World)             { w.Formed = true }
+func startAfter(sets ...string) option    { return func(w *planner.World) { w.After = sets } }
+func deadline(d time.Duration) option     { return func(w *planner.World) { w.Set.Update.Deadline = d } }
+func recoveryWait(d time.Duration) option { return func(w *planner.World) { w.Set.RecoveryWait = d } }
 func deleting(volumes string) option {
 	return func(w *planner.World) { w.Deleting = &planner.Deleting{Volumes: volumes} }
 }
