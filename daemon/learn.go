@@ -6,6 +6,7 @@ import (
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
+	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/volumes"
 )
@@ -74,9 +75,7 @@ func (l *loop) learnPods(f *store.Facts, s *sight) {
 // hasRun tells whether a container of the pod runs or has run: an init container
 // is the first to write to its volumes.
 func hasRun(p *runtime.Pod) bool {
-	return !p.StartedAt.IsZero() || slices.ContainsFunc(p.Containers, func(c runtime.Container) bool {
-		return !c.StartedAt.IsZero() || c.ExitCode != nil
-	})
+	return !p.StartedAt.IsZero() || slices.ContainsFunc(p.Containers, ran)
 }
 
 // hasVolumes tells whether the pod's volumes are there. One that is gone may have
@@ -92,14 +91,26 @@ func hasVolumes(s *sight, p *runtime.Pod) bool {
 
 // learnVolumes notes that a container has run with the pod's volumes.
 func (l *loop) learnVolumes(f *store.Facts, s *sight, p *runtime.Pod) {
-	for _, v := range s.world.Specs[planner.Target{Ordinal: p.Ordinal, Revision: p.Revision}].Spec.Volumes {
+	spec := s.world.Specs[planner.Target{Ordinal: p.Ordinal, Revision: p.Revision}].Spec
+	for _, v := range spec.Volumes {
 		r, ok := s.view.Volumes[v.Name]
-		if ok && !r.Used {
+		if ok && !r.Used && ranWith(p, &spec, v.Name) {
 			r.Used = true
 			f.Volumes = append(f.Volumes, r)
 		}
 	}
 }
+
+// ranWith tells whether a container that mounts the volume runs or has run.
+func ranWith(p *runtime.Pod, spec *jobspecs.PodSpec, volume string) bool {
+	return slices.ContainsFunc(p.Containers, func(c runtime.Container) bool {
+		return ran(c) && slices.ContainsFunc(spec.Containers, func(block jobspecs.Container) bool {
+			return block.Name == c.Name && slices.ContainsFunc(block.Mounts, func(m jobspecs.Mount) bool { return m.Volume == volume })
+		})
+	})
+}
+
+func ran(c runtime.Container) bool { return !c.StartedAt.IsZero() || c.ExitCode != nil }
 
 // learnImages pins the images that the first member of a revision was made from,
 // those of all its containers.

@@ -104,6 +104,7 @@ const (
 	ReasonPortTaken       = "PortTaken"         // Failed: a host port is taken; Message names the owner where known
 	ReasonAddressTaken    = "AddressTaken"      // Failed: a foreign container has the address
 	ReasonNetworkTaken    = "NetworkTaken"      // Failed: a foreign network has the name or subnet
+	ReasonNetworkMissing  = "NetworkMissing"    // Failed: a network to join is not there; tried again when one is made
 	ReasonVolumeForeign   = "VolumeForeign"     // Failed: a foreign volume has the name
 	ReasonCreateFailed    = "CreateFailed"      // Failed: the engine refuses it
 	ReasonInitRunning     = "InitRunning"       // Initializing: an init container runs; Message names it
@@ -130,7 +131,7 @@ func Permanent(reason string) bool {
 	switch reason {
 	case ReasonImageMissing, ReasonImageUnknown, ReasonAccessDenied, ReasonBadCommand,
 		ReasonWrongPlatform, ReasonRunsAsRoot, ReasonNoMemoryFolder,
-		ReasonNameTaken, ReasonPortTaken, ReasonAddressTaken, ReasonNetworkTaken, ReasonVolumeForeign, ReasonNoAddress:
+		ReasonNameTaken, ReasonPortTaken, ReasonAddressTaken, ReasonNetworkTaken, ReasonNetworkMissing, ReasonVolumeForeign, ReasonNoAddress:
 		return true
 	}
 	return false
@@ -142,6 +143,7 @@ type Pod struct {
 	Name     string // "web-0"
 	Ordinal  int
 	Revision string // name
+	Service  string // of the set when its container was made; empty: there is none
 
 	Phase   Phase
 	Reason  string    // from the list above; empty when there is nothing to say
@@ -169,7 +171,11 @@ type Pod struct {
 	// Started that of the one the running container was made from.
 	Rendering, Started string
 
-	Address  netip.Addr
+	Address  netip.Addr // on its own network
+	Address6 netip.Addr // of the other family there; zero: none
+	Joined   []Endpoint // where it is beside its own network, by name; none while nothing of it runs
+	Detached []string   // networks of its spec that it was taken off while it runs, sorted
+
 	Restarts int    // of all its containers that are meant to last
 	Image    string // of its first main
 	ImageID  string
@@ -177,6 +183,12 @@ type Pod struct {
 
 	Containers []Container // in the order in which they begin; the sandbox is none of them
 	Notes      []Note      // what happened to it lately, oldest first
+}
+
+// Endpoint is a pod's place on a network that it joined.
+type Endpoint struct {
+	Network   string
+	Addresses []netip.Addr // IPv4 first
 }
 
 // Note is something that happened to a pod and that its phase does not tell: a
@@ -223,6 +235,9 @@ var (
 	ErrUnreachable = errors.New("engine is not reachable")
 	// ErrNotFound is returned by the optional interfaces for an absent pod.
 	ErrNotFound = errors.New("no such pod")
+	// ErrNotRunning is returned by Exec when the container does not run now: it was
+	// not started yet, has ended, or is paused. The error's text says which.
+	ErrNotRunning = errors.New("container is not running")
 )
 
 // Networks is met by engines that give every namespace a network of its own.
@@ -231,6 +246,13 @@ type Networks interface {
 	// one when there is none yet. It writes nothing. taken are subnets that
 	// other namespaces hold in the store.
 	Subnet(ctx context.Context, namespace string, taken []netip.Prefix) (netip.Prefix, error)
+}
+
+// Sets is met by engines that can tell of which sets they hold pods, whether these
+// are stored or not.
+type Sets interface {
+	// Sets are their keys, sorted. ErrUnreachable as List.
+	Sets(ctx context.Context) ([]jobspecs.Key, error)
 }
 
 // Images is met by engines that can say what an image name means now.

@@ -17,8 +17,8 @@ func TestSentencesOfBadCommands(t *testing.T) {
 	notFound := `command "nosuch" is not in the container's $PATH`
 	noSuch := `command "/no/such" does not exist in the container`
 	denied := `command "/noexec" may not be executed: it is a folder, or its mode or a folder above it forbids it`
-	noUser := `user "nobody-here" does not exist in the image's /etc/passwd`
-	noGroup := `group "nogroup" does not exist in the image's /etc/group`
+	noUser := `user = "nobody-here": the image has no such user`
+	noGroup := `user = "…:nogroup": the image has no such group`
 	format := `command "/arm" is no program of this platform, or a script without a first line #!`
 	for _, c := range []struct{ text, want string }{
 		// Engine 20.10, with runc 1.1

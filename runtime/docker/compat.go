@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -16,14 +17,22 @@ import (
 // oldest is the API of Engine 20.10.
 const oldest = "1.41"
 
-func newClient(host string) (*client.Client, error) {
+func newClient(host string, called func(call string, took time.Duration, failed bool)) (*client.Client, error) {
 	opts := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation(), client.WithUserAgent("stsd")}
 	if host != "" {
 		opts = append(opts, client.WithHost(host))
 	}
+	var way *http.Client // of c, which wraps what stands in it
+	opts = append(opts, func(c *client.Client) error {
+		way = c.HTTPClient()
+		return client.WithHTTPClient(way)(c)
+	})
 	c, err := client.NewClientWithOpts(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("engine address %q: %w", host, err)
+	}
+	if called != nil {
+		way.Transport = observed{way.Transport, called}
 	}
 	return c, nil
 }
@@ -44,7 +53,7 @@ func (h *Host) meet(ctx context.Context) error {
 		return nil
 	}
 	if h.met != "" {
-		c, err := newClient(h.cfg.Host)
+		c, err := newClient(h.cfg.Host, h.cfg.Called)
 		if err != nil {
 			return err
 		}

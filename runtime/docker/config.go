@@ -2,7 +2,6 @@ package docker
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,19 +267,3 @@ func pairs(m map[string]string, sep string) []string {
 }
 
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
-
-// address is where a container is, or will be: the reserved one first.
-func address(endpoints map[string]*network.EndpointSettings) netip.Addr {
-	for _, name := range slices.Sorted(maps.Keys(endpoints)) {
-		e := endpoints[name]
-		if e.IPAMConfig != nil {
-			if a, err := netip.ParseAddr(e.IPAMConfig.IPv4Address); err == nil {
-				return a
-			}
-		}
-		if a, err := netip.ParseAddr(e.IPAddress); err == nil {
-			return a
-		}
-	}
-	return netip.Addr{}
-}

@@ -48,6 +48,7 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 		return "", err
 	}
 	if !h.remote && !h.blind.Load() {
+		defer h.resolvers.look()()
 		if around.resolvConf, err = h.resolvers.begin(&spec.Pod); err != nil {
 			return "", err
 		}
@@ -71,7 +72,7 @@ func (h *Host) Create(ctx context.Context, spec pods.ContainerSpec) (id string, 
 	return id, nil
 }
 
-// checkCreate refuses what cannot become a container, and makes the network.
+// checkCreate refuses what cannot become a container, and makes the pod's own network.
 func (h *Host) checkCreate(ctx context.Context, spec *pods.ContainerSpec) error {
 	if err := checkMounts(spec); err != nil {
 		return err
@@ -92,6 +93,9 @@ func (h *Host) checkCreate(ctx context.Context, spec *pods.ContainerSpec) error 
 	}
 	if spec.Sandbox != "" { // the network is its
 		return nil
+	}
+	if err := h.checkJoined(ctx, &spec.Pod); err != nil {
+		return err
 	}
 	return h.ensureNetwork(ctx, &spec.Pod)
 }
@@ -130,8 +134,11 @@ func (h *Host) prepareVolumes(ctx context.Context, spec *pods.ContainerSpec, aro
 }
 
 func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, around surroundings) (id string, err error) {
-	user := userOf(&spec)
-	files, err := h.placeFiles(&spec, user, around.resolvConf != "")
+	owner, err := h.fileOwner(ctx, &spec, around.image)
+	if err != nil {
+		return "", known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name)
+	}
+	files, err := h.placeFiles(&spec, owner, around.resolvConf != "")
 	if err != nil {
 		return "", known(runtime.ReasonCreateFailed, err, "create container %s", spec.Name)
 	}
@@ -140,8 +147,11 @@ func (h *Host) createWithFiles(ctx context.Context, spec pods.ContainerSpec, aro
 	if err != nil {
 		return "", err
 	}
-	if err = ctx.Err(); err == nil {
-		err = h.putFiles(ctx, id, files.put, user)
+	if err = ctx.Err(); err == nil && spec.Sandbox == "" {
+		err = h.join(ctx, id, &spec.Pod)
+	}
+	if err == nil {
+		err = h.putFiles(ctx, id, files.put, owner)
 	}
 	if err == nil {
 		err = h.settleUser(ctx, id, &spec)
@@ -167,9 +177,12 @@ func (h *Host) settleUser(ctx context.Context, id string, spec *pods.ContainerSp
 			return err
 		}
 	}
-	to := ownership{group: spec.Main.FSGroup}
-	if ok && who.uid != 0 {
+	to := ownership{group: groupOf(&spec.Pod)}
+	switch user, known := laterUser(spec, fresh); {
+	case ok && who.uid != 0:
 		to.user = &who
+	case known:
+		to.user = &user
 	}
 	if len(fresh) == 0 || to == (ownership{}) {
 		return nil
@@ -182,6 +195,20 @@ func (h *Host) settleUser(ctx context.Context, id string, spec *pods.ContainerSp
 		}
 		return nil
 	})
+}
+
+// laterUser is whom a main or sidecar runs as that mounts one of the volumes, where
+// the container that comes first, mostly an init container, is root: the volume is
+// made for those that last. Only numbers are known before that container is made.
+func laterUser(spec *pods.ContainerSpec, fresh []string) (identity, bool) {
+	for i := range spec.Pod.Containers {
+		c := &spec.Pod.Containers[i]
+		mounts := slices.ContainsFunc(c.Mounts, func(m jobspecs.Mount) bool { return isClaim(m) && slices.Contains(fresh, m.Volume) && !m.ReadOnly })
+		if who, ok := numericIdentity(c.User); ok && who.uid != 0 && mounts && c.Kind != jobspecs.KindInit {
+			return who, true
+		}
+	}
+	return identity{}, false
 }
 
 // freshVolumes are those that the container mounts of the pod's fresh ones.
@@ -216,7 +243,19 @@ func (h *Host) createContainer(ctx context.Context, spec pods.ContainerSpec, aro
 	case isNotFound(err) && contains(err.Error(), "network"):
 		h.networks.forget()
 	}
-	return "", known(createReason(err.Error()), err, "create container %s", spec.Name)
+	return "", h.createRefused(&spec, r.host, err)
+}
+
+// createRefused says what of a spec an engine does not make a container with.
+func (h *Host) createRefused(spec *pods.ContainerSpec, asked *container.HostConfig, cause error) error {
+	text := cause.Error()
+	if contains(text, "no command specified") {
+		return problem(runtime.ReasonBadCommand, nil, "image %s has no entrypoint and no command: set command or args", spec.Main.Image)
+	}
+	if reason := createReason(text); reason != runtime.ReasonCreateFailed {
+		return known(reason, cause, "create container %s", spec.Name)
+	}
+	return refused(cause, asked, "create container %s", spec.Name)
 }
 
 // missingSource tells whose path the engine did not find: one of the spec, or a

@@ -400,7 +400,7 @@ func TestBadCommands(t *testing.T) {
 		})
 	}
 	id := must(e.Create(t.Context(), e.spec("web", 9, func(s *pods.ContainerSpec) { s.Main.User = "nobody-here" })))(t)
-	wantProblem(t, e.Start(t.Context(), id), runtime.ReasonBadCommand, `user "nobody-here" does not exist in the image's /etc/passwd`)
+	wantProblem(t, e.Start(t.Context(), id), runtime.ReasonBadCommand, `user = "nobody-here": the image has no such user`)
 }
 
 func TestForeignNetworkIsNamedAndLeftAlone(t *testing.T) {
@@ -661,8 +661,10 @@ func TestEventsComeAndEnd(t *testing.T) {
 	events := must(e.Watch(ctx))(t)
 	s := e.spec("web", 0)
 	id := must(e.Create(t.Context(), s))(t)
-	if got := <-events; got.ID != id {
-		t.Errorf("event of %q, want %q", got.ID, id)
+	for got := range events { // networks that are made and joined, by whomever, come in between
+		if got.ID == id {
+			break
+		}
 	}
 	cancel()
 	for range events {

@@ -182,7 +182,8 @@ func importImage(t testing.TB, tag string, archive []byte, changes ...string) {
 	}
 }
 
-// passwdImage is the helper's with users in it: redis and admin, who is root.
+// passwdImage is the helper's with users in it: redis and admin, who is root, and
+// the group staff.
 func passwdImage(t testing.TB) string {
 	return furtherImage(t, "passwd")
 }
@@ -202,7 +203,8 @@ func furtherImage(t testing.TB, name string, changes ...string) string {
 		return tag
 	}
 	passwd := packed{"etc/passwd", []byte("root:x:0:0::/:\nadmin:x:0:5::/:\nredis:x:999:998::/:\n"), 0o644}
-	importImage(t, tag, helperArchive(t, passwd), append(changes, `ENTRYPOINT ["/helper"]`)...)
+	group := packed{"etc/group", []byte("root:x:0:\nstaff:x:50:\n"), 0o644}
+	importImage(t, tag, helperArchive(t, passwd, group), append(changes, `ENTRYPOINT ["/helper"]`)...)
 	testImage.further = append(testImage.further, tag)
 	return tag
 }

@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
+	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
 
@@ -24,7 +27,56 @@ func (h *Host) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOpt
 		Cmd: o.Command, Env: envOf(o.Env), Tty: o.TTY,
 		AttachStdin: o.Stdin != nil, AttachStdout: true, AttachStderr: true,
 	}
-	return h.exec(ctx, id, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})
+	code, err := h.exec(ctx, id, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})
+	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
+		return 0, h.explainStopped(ctx, name, id, err)
+	}
+	return code, err
+}
+
+// execError tells a container that does not run from other reasons.
+func execError(err error) error {
+	switch {
+	case isNotFound(err):
+		return absent("the container is gone")
+	case contains(err.Error(), "is paused"):
+		return notRunning("the container is paused")
+	case contains(err.Error(), "is not running", "is restarting", "in a stopped state", "container not running", "container has stopped"):
+		return notRunning("the container is not running")
+	}
+	return engineError(err)
+}
+
+// notRunning is runtime.ErrNotRunning that says why.
+type notRunning string
+
+func (n notRunning) Error() string        { return string(n) }
+func (n notRunning) Is(target error) bool { return target == runtime.ErrNotRunning }
+
+// explainStopped says of a container in which nothing can be run how it is now.
+func (h *Host) explainStopped(ctx context.Context, pod runtime.PodName, id string, cause error) error {
+	who := pod.Namespace + "/" + pod.Name
+	c, err := h.cli().ContainerInspect(ctx, id)
+	if isNotFound(err) {
+		return absent(who + ": the container is gone")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", who, cause)
+	}
+	return notRunning(fmt.Sprintf("%s: container %q %s", who, c.Config.Labels[jobspecs.LabelContainer], stateText(c.State)))
+}
+
+// stateText says why nothing can be run in a container.
+func stateText(s *container.State) string {
+	switch s.Status {
+	case container.StateCreated:
+		return "has not been started yet"
+	case container.StatePaused:
+		return "is paused"
+	case container.StateExited, container.StateDead:
+		return fmt.Sprintf("has ended with exit code %d", s.ExitCode)
+	}
+	return "is not running: the engine calls it " + s.Status
 }
 
 // streams are the ends of a command; each may be nil.
@@ -42,14 +94,14 @@ type streams struct {
 func (h *Host) exec(ctx context.Context, id string, o container.ExecOptions, s streams) (int, error) {
 	made, err := h.cli().ContainerExecCreate(ctx, id, o)
 	if err != nil {
-		return 0, engineError(err)
+		return 0, execError(err)
 	}
 	conn, err := h.cli().ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{Tty: o.Tty})
 	if err != nil {
 		if ctx.Err() != nil { // it may have been started
 			h.killExec(ctx, made.ID)
 		}
-		return 0, engineError(err)
+		return 0, execError(err)
 	}
 	err = h.carry(ctx, made.ID, conn, o.Tty, s)
 	if ctx.Err() != nil {

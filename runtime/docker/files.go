@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,10 +36,9 @@ type placement struct {
 // disk; those of a container whose root is read-only; and those inside a mount,
 // where a copy would end in the volume, or be hidden by what is mounted there. An
 // engine that does not see our files gets copies wherever that comes to the same.
-func (h *Host) placeFiles(spec *pods.ContainerSpec, user string, seen bool) (p placement, err error) {
-	c := &spec.Main
-	for _, f := range c.Files {
-		if !f.Sensitive && !c.ReadOnlyRoot && !insideMount(f.Path, c.Mounts) {
+func (h *Host) placeFiles(spec *pods.ContainerSpec, user identity, seen bool) (p placement, err error) {
+	for _, f := range spec.Main.Files {
+		if isCopied(&spec.Main, f) {
 			p.put = append(p.put, f)
 			continue
 		}
@@ -62,6 +60,11 @@ func (h *Host) placeFiles(spec *pods.ContainerSpec, user string, seen bool) (p p
 		p.bound = append(p.bound, mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(f.Path), ReadOnly: true})
 	}
 	return p, nil
+}
+
+// isCopied tells whether a file is copied into its container as a matter of course.
+func isCopied(c *jobspecs.Container, f jobspecs.File) bool {
+	return !f.Sensitive && !c.ReadOnlyRoot && !insideMount(f.Path, c.Mounts)
 }
 
 // unbindable tells why a file cannot be bound; "" when it can. A file that anybody
@@ -114,8 +117,11 @@ func (h *Host) bindable(spec *pods.ContainerSpec, f jobspecs.File, uid, gid int)
 			base = dir
 		}
 	}
-	dir := filepath.Join(base, spec.Pod.Set.Namespace, spec.Pod.Name, "files")
-	return writeBound(dir, spec.Main.Name, f, uid, gid)
+	dir := filepath.Join(base, spec.Pod.Set.Namespace, spec.Pod.Name)
+	if err := markOwner(dir, h.cfg.Daemon); err != nil {
+		return "", err
+	}
+	return writeBound(filepath.Join(dir, "files"), spec.Main.Name, f, uid, gid)
 }
 
 func insideMount(file string, mounts []jobspecs.Mount) bool {
@@ -182,7 +188,7 @@ func fileMode(mode uint32) fs.FileMode {
 }
 
 // putFiles copies all files into a created container in one archive.
-func (h *Host) putFiles(ctx context.Context, id string, files []jobspecs.File, user string) error {
+func (h *Host) putFiles(ctx context.Context, id string, files []jobspecs.File, user identity) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -227,8 +233,9 @@ func (h *Host) missingFolders(ctx context.Context, id string, files []jobspecs.F
 	return list, nil
 }
 
-// tarFiles packs the missing folders, then the files. user is the container's.
-func tarFiles(files []jobspecs.File, folders []string, user string) ([]byte, error) {
+// tarFiles packs the missing folders, then the files. user is whom the container
+// runs as.
+func tarFiles(files []jobspecs.File, folders []string, user identity) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, dir := range folders {
@@ -248,7 +255,7 @@ func tarFiles(files []jobspecs.File, folders []string, user string) ([]byte, err
 	return b.Bytes(), nil
 }
 
-func tarFile(w *tar.Writer, f jobspecs.File, user string) error {
+func tarFile(w *tar.Writer, f jobspecs.File, user identity) error {
 	uid, gid, err := ownerOf(f, user)
 	if err != nil {
 		return err
@@ -269,33 +276,14 @@ func tarFile(w *tar.Writer, f jobspecs.File, user string) error {
 	return err
 }
 
-// ownerOf is the file's owner, else the container's user where that is a number,
-// else root.
-func ownerOf(f jobspecs.File, user string) (uid, gid int, err error) {
-	if f.Owner != "" {
-		uid, gid, ok := numericUser(f.Owner)
-		if !ok {
-			return 0, 0, fmt.Errorf("owner %q: want numbers, UID or UID:GID", f.Owner)
-		}
-		return uid, gid, nil
+// ownerOf is the file's owner, else the container's user.
+func ownerOf(f jobspecs.File, user identity) (uid, gid int, err error) {
+	if f.Owner == "" {
+		return user.uid, user.gid, nil
 	}
-	uid, gid, ok := numericUser(user)
+	owner, ok := numbersOf(f.Owner)
 	if !ok {
-		return 0, 0, nil
+		return 0, 0, fmt.Errorf("owner %q: want numbers, UID or UID:GID", f.Owner)
 	}
-	return uid, gid, nil
-}
-
-// numericUser reads "UID" (group 0, as the engine does) or "UID:GID".
-func numericUser(s string) (uid, gid int, ok bool) {
-	u, g, both := strings.Cut(s, ":")
-	uid, err := strconv.Atoi(u)
-	if err != nil || uid < 0 {
-		return 0, 0, false
-	}
-	if !both {
-		return uid, 0, true
-	}
-	gid, err = strconv.Atoi(g)
-	return uid, gid, err == nil && gid >= 0
+	return owner.uid, owner.gid, nil
 }

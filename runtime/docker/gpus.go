@@ -36,6 +36,27 @@ func gpusOf(text string) ([]container.DeviceRequest, error) {
 	return []container.DeviceRequest{r}, nil
 }
 
+// gpusText is what gpusOf read, as short as it can be written.
+func gpusText(requests []container.DeviceRequest) string {
+	if len(requests) == 0 {
+		return ""
+	}
+	r := requests[0]
+	var list []string
+	if r.Driver != "" {
+		list = append(list, "driver="+r.Driver)
+	}
+	switch {
+	case len(r.DeviceIDs) > 0:
+		list = append(list, "device="+strings.Join(r.DeviceIDs, ","))
+	case r.Count < 0:
+		list = append(list, "all")
+	case r.Count > 1 || len(list) == 0:
+		list = append(list, strconv.Itoa(r.Count))
+	}
+	return strings.Join(list, ",")
+}
+
 func addGPUs(r *container.DeviceRequest, field string) (err error) {
 	key, value, pair := strings.Cut(field, "=")
 	if !pair {

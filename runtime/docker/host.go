@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	stdruntime "runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/docker/docker/client"
 
@@ -53,6 +53,10 @@ type Config struct {
 	// Changed is called when volumes or networks may have changed: what List of
 	// the volumes and Networks say may be new. It must not block. May be nil.
 	Changed func()
+	// Called is told of every request to the engine: what was asked ("POST
+	// /containers/{id}/start"), how long its answer took to begin, and whether it was an
+	// error. May be nil.
+	Called func(call string, took time.Duration, failed bool)
 	// Parallel is how many short calls the engine gets at once; zero: 64. Stops,
 	// pulls, logs and execs wait for something else and are not counted.
 	Parallel int
@@ -64,7 +68,6 @@ type Host struct {
 	remote bool        // the engine is on another machine
 	blind  atomic.Bool // it is on this one, but does not see our files
 	slots  chan struct{}
-	execs  chan struct{} // a probe's exec is costly: 44 ms of engine time
 
 	client   atomic.Pointer[client.Client]
 	watching atomic.Int32 // live subscriptions
@@ -75,12 +78,14 @@ type Host struct {
 	swept    atomic.Bool
 	started  sync.Map // container id → start of the run whose post_start hook succeeded
 	folders  sync.Map // container id → []boundFolder, from its create to its start
+	accounts sync.Map // account → identity: an image's id fixes what its names mean
 
 	logs      defaultLog
 	logChecks logChecks
 	alien     aliens
 	sandboxes sandboxes
 	networks  networks
+	endpoints endpoints
 	resolvers resolvers
 	volumes   *Volumes
 }
@@ -94,9 +99,8 @@ func New(cfg Config) (*Host, error) {
 		cfg:      cfg,
 		instance: rand.Text(),
 		slots:    make(chan struct{}, cfg.Parallel),
-		execs:    make(chan struct{}, max(1, stdruntime.NumCPU()/2)),
 	}
-	c, err := newClient(cfg.Host)
+	c, err := newClient(cfg.Host, cfg.Called)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (h *Host) reach(ctx context.Context, spec *pods.ContainerSpec, image string
 		err = do(made.ID)
 	}
 	if err != nil {
-		return known(runtime.ReasonCreateFailed, err, "reach into the volumes of %s", spec.Pod.Name)
+		return known(runtime.ReasonCreateFailed, err, "reach into the volumes and the image of %s", spec.Pod.Name)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func (h *Host) List(ctx context.Context) ([]pods.Container, error) {
 	if err := h.sweepOnce(ctx); err != nil {
 		return nil, err
 	}
+	defer h.resolvers.look()()
 	before := h.resolvers.ids()
 	found, err := h.cli().ContainerList(ctx, container.ListOptions{
 		All:     true,
@@ -57,7 +58,8 @@ func (h *Host) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// noteAll tells the resolvers who is there, and who of before is not.
+// noteAll tells the resolvers who is there, and who of before is not. What belongs
+// to nobody then goes.
 func (h *Host) noteAll(before []string, all []*pods.Container) []pods.Container {
 	there := map[string]bool{}
 	var list []pods.Container
@@ -70,6 +72,9 @@ func (h *Host) noteAll(before []string, all []*pods.Container) []pods.Container 
 		h.resolvers.use(c.ID, c.Labels)
 	}
 	h.forgetContainers(slices.DeleteFunc(before, func(id string) bool { return there[id] })...)
+	if !h.remote { // the folders are not of its containers
+		h.resolvers.sweepLeft()
+	}
 	return list
 }
 
@@ -80,6 +85,7 @@ func (h *Host) inspectOne(ctx context.Context, id string) (*pods.Container, erro
 		return nil, err
 	}
 	defer done()
+	defer h.resolvers.look()()
 	c, err := h.cli().ContainerInspect(ctx, id)
 	if isNotFound(err) {
 		return nil, nil
@@ -108,6 +114,7 @@ func (h *Host) Inspect(ctx context.Context, id string) (pods.Container, error) {
 }
 
 func containerOf(c *container.InspectResponse) pods.Container {
+	endpoints, own := c.NetworkSettings.Networks, ownNetworkOf(c.Config.Labels)
 	return pods.Container{
 		ID:         c.ID,
 		Name:       strings.TrimPrefix(c.Name, "/"),
@@ -118,7 +125,9 @@ func containerOf(c *container.InspectResponse) pods.Container {
 		Error:      c.State.Error,
 		Image:      c.Config.Image,
 		ImageID:    c.Image,
-		Address:    address(c.NetworkSettings.Networks),
+		Address:    address(endpoints, own),
+		Address6:   address6(endpoints, own),
+		Joined:     joined(endpoints, own),
 		CreatedAt:  moment(c.Created),
 		StartedAt:  moment(c.State.StartedAt),
 		FinishedAt: moment(c.State.FinishedAt),

@@ -20,7 +20,7 @@ func (h *Host) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOpti
 	}
 	c, err := h.cli().ContainerInspect(ctx, id)
 	if err != nil {
-		return fmt.Errorf("read logs of %s: %w", name.Name, engineError(err))
+		return h.noLogs(ctx, name, id, engineError(err))
 	}
 	stream, err := h.cli().ContainerLogs(ctx, id, container.LogsOptions{
 		ShowStdout: true,
@@ -31,7 +31,7 @@ func (h *Host) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOpti
 		Since:      since(o.Since),
 	})
 	if err != nil {
-		return fmt.Errorf("read logs of %s: %w", name.Name, logsError(err, &c))
+		return h.noLogs(ctx, name, id, logsError(err, &c))
 	}
 	defer stream.Close()
 	err = copyOutput(stream, c.Config.Tty, streams{stdout: stdout, stderr: stderr})
@@ -39,9 +39,19 @@ func (h *Host) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOpti
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read logs of %s: %w", name.Name, logsError(err, &c))
+		return h.noLogs(ctx, name, id, logsError(err, &c))
 	}
 	return nil
+}
+
+// noLogs says why a pod's output cannot be read. That its container went meanwhile
+// is runtime.ErrNotFound.
+func (h *Host) noLogs(ctx context.Context, pod runtime.PodName, id string, cause error) error {
+	_, err := h.cli().ContainerInspect(ctx, id)
+	if isNotFound(err) || contains(cause.Error(), "dead or marked for removal") {
+		return absent(pod.Namespace + "/" + pod.Name + ": the container is gone, and its logs with it")
+	}
+	return fmt.Errorf("read logs of %s: %w", pod.Name, cause)
 }
 
 // logsError says so where the log driver is one that only writes. Engine 20.10

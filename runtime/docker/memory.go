@@ -20,9 +20,12 @@ type memory struct {
 	shm string // where a user may have a folder in memory without being root
 }
 
-// folders are those in which files of a pod may be, the wanted one first.
+// folders are those in memory in which files of a pod may be beside RunDir/pods.
 func (m *memory) folders() []string {
-	return []string{filepath.Join(m.run, "pods"), m.own(), m.shared()}
+	if !oursAlone(m.shared()) {
+		return []string{m.own()}
+	}
+	return []string{m.own(), m.shared()}
 }
 
 func (m *memory) own() string { return filepath.Join(m.run, "memory") }
@@ -78,14 +81,16 @@ func (m *memory) ofUser() (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	stat, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !stat.IsDir() || stat.Mode().Perm() != 0o700 || !isOurs(stat) {
+	if !oursAlone(dir) {
 		return "", fmt.Errorf("%s is not ours alone", dir)
 	}
 	return dir, nil
+}
+
+// oursAlone tells whether it is a folder, no link, into which nobody else may write.
+func oursAlone(dir string) bool {
+	stat, err := os.Lstat(dir)
+	return err == nil && stat.IsDir() && stat.Mode().Perm() == 0o700 && isOurs(stat)
 }
 
 // fits tells whether a folder is in memory, and whether programs in it can be
@@ -112,10 +117,14 @@ func fits(dir string, runs bool) error {
 func (m *memory) sweep(key podKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, dir := range m.folders()[1:] {
-		_ = os.RemoveAll(filepath.Join(dir, key.namespace, key.pod)) // what stays is written anew by the next pod of the name
-		_ = os.Remove(filepath.Join(dir, key.namespace))
+	for _, dir := range m.folders() {
+		removeFolder(filepath.Join(dir, key.namespace, key.pod))
 	}
+	m.tidy()
+}
+
+// tidy takes away what a pod's folders were in, where nothing is left there.
+func (m *memory) tidy() {
 	_ = os.Remove(m.shared())
 	if left, err := os.ReadDir(m.own()); err == nil && len(left) == 0 {
 		unmountMemory(m.own())

@@ -6,27 +6,25 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
 
-// Network is a network of ours.
+// Network is a network of ours, or one of others that containers of ours are on.
 type Network struct {
-	Namespace string
+	Namespace string // of ours; else the first of those whose containers are on it
 	Name      string
 	Subnet    netip.Prefix
+	More      []netip.Prefix // its other subnets, as of IPv6
 	Gateway   netip.Addr
-	// Others are the containers on it that are none of ours, by name.
+	Internal  bool // no way out
+	// Others are the containers on it that are none of ours, by name and alias.
 	Others map[string][]netip.Addr
 }
 
@@ -104,54 +102,6 @@ func (h *Host) Subnet(ctx context.Context, namespace string, taken []netip.Prefi
 		return netip.Prefix{}, fmt.Errorf("no subnet of %s is free for namespace %s: each overlaps a network, a route or a nameserver of this host", h.cfg.Pool, namespace)
 	}
 	return p, nil
-}
-
-// Networks is every network of ours, with the foreign containers on it.
-func (h *Host) Networks(ctx context.Context) ([]Network, error) {
-	ours := filters.NewArgs(filters.Arg("label", jobspecs.LabelDaemon+"="+h.cfg.Daemon))
-	list, err := h.cli().NetworkList(ctx, network.ListOptions{Filters: ours})
-	if err != nil {
-		return nil, fmt.Errorf("list networks: %w", engineError(err))
-	}
-	members, err := h.cli().ContainerList(ctx, container.ListOptions{Filters: ours})
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", engineError(err))
-	}
-	mine := map[string]bool{}
-	for _, c := range members {
-		mine[c.ID] = true
-	}
-	var found []Network
-	for _, n := range list {
-		full, err := h.cli().NetworkInspect(ctx, n.ID, network.InspectOptions{})
-		if isNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("inspect network %s: %w", n.Name, engineError(err))
-		}
-		found = append(found, networkOf(&full, mine))
-	}
-	slices.SortFunc(found, func(a, b Network) int { return strings.Compare(a.Name, b.Name) })
-	return found, nil
-}
-
-func networkOf(n *network.Inspect, mine map[string]bool) Network {
-	found := Network{
-		Namespace: n.Labels[jobspecs.LabelNamespace],
-		Name:      n.Name,
-		Subnet:    subnetOf(n),
-		Gateway:   gatewayOf(n),
-		Others:    map[string][]netip.Addr{},
-	}
-	for _, id := range slices.Sorted(maps.Keys(n.Containers)) {
-		e := n.Containers[id]
-		p, err := netip.ParsePrefix(e.IPv4Address)
-		if err == nil && !mine[id] && e.Name != "" {
-			found.Others[e.Name] = append(found.Others[e.Name], p.Addr())
-		}
-	}
-	return found
 }
 
 // ensureNetwork makes the pod's network or finds it, and refuses a foreign one.

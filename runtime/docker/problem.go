@@ -29,12 +29,10 @@ func engineError(err error) error {
 	return &said{err}
 }
 
-// said is what the engine said, without the client's preface.
+// said is what the engine said, without the names of those that passed it on.
 type said struct{ err error }
 
-func (s *said) Error() string {
-	return strings.TrimPrefix(s.err.Error(), "Error response from daemon: ")
-}
+func (s *said) Error() string { return plain(s.err.Error()) }
 
 func (s *said) Unwrap() error { return s.err }
 
@@ -58,6 +56,8 @@ func startReason(text string) string {
 		return runtime.ReasonAddressTaken
 	case commandSentence(text) != "":
 		return runtime.ReasonBadCommand
+	case contains(text, "network ") && contains(text, "not found"):
+		return runtime.ReasonNetworkMissing
 	}
 	return ""
 }

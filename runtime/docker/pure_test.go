@@ -27,7 +27,7 @@ func TestTarHasFoldersFirstAndNumericOwners(t *testing.T) {
 		{Path: "/srv/x/b", Content: []byte("bb"), Mode: 0o4755, Owner: "7:8"},
 		{Path: "//srv/../c", Mode: 0o600, Owner: "9"},
 	}
-	b, err := tarFiles(files, []string{"/srv", "/srv/x"}, "100:200")
+	b, err := tarFiles(files, []string{"/srv", "/srv/x"}, identity{100, 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,19 +56,50 @@ func TestTarHasFoldersFirstAndNumericOwners(t *testing.T) {
 
 func TestOwnerOfFiles(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ owner, user, want string }{
-		{"", "", "0 0 <nil>"},
-		{"", "redis", "0 0 <nil>"},
-		{"", "redis:999", "0 0 <nil>"},
-		{"", "999", "999 0 <nil>"},
-		{"", "999:1", "999 1 <nil>"},
-		{"5:6", "999:1", "5 6 <nil>"},
-		{"redis", "", `0 0 owner "redis": want numbers, UID or UID:GID`},
-		{"-1", "", `0 0 owner "-1": want numbers, UID or UID:GID`},
+	for _, c := range []struct {
+		owner string
+		user  identity
+		want  string
+	}{
+		{"", identity{}, "0 0 <nil>"},
+		{"", identity{999, 1}, "999 1 <nil>"},
+		{"5", identity{999, 1}, "5 0 <nil>"},
+		{"5:6", identity{999, 1}, "5 6 <nil>"},
+		{"redis", identity{}, `0 0 owner "redis": want numbers, UID or UID:GID`},
+		{"5:redis", identity{}, `0 0 owner "5:redis": want numbers, UID or UID:GID`},
+		{"-1", identity{}, `0 0 owner "-1": want numbers, UID or UID:GID`},
 	} {
 		uid, gid, err := ownerOf(jobspecs.File{Owner: c.owner}, c.user)
 		if got := fmt.Sprint(uid, gid, err); got != c.want {
-			t.Errorf("owner %q, user %q: %s, want %s", c.owner, c.user, got, c.want)
+			t.Errorf("owner %q, user %v: %s, want %s", c.owner, c.user, got, c.want)
+		}
+	}
+}
+
+func TestUserOfAnImage(t *testing.T) {
+	t.Parallel()
+	image := accounts{
+		passwd: "root:x:0:0:root:/root:/bin/sh\nredis:x:999:998::/:\nodd:x:y:1::/:\n",
+		group:  "root:x:0:\nstaff:x:50:redis\nshort:x\nodd:x:y:\n",
+	}
+	for _, c := range []struct {
+		name, user, want string
+		in               accounts
+	}{
+		{"a name", "redis", "{999 998} <nil>", image},
+		{"a name and a group", "redis:staff", "{999 50} <nil>", image},
+		{"a name and a number", "redis:7", "{999 7} <nil>", image},
+		{"a number and a group", "5:staff", "{5 50} <nil>", image},
+		{"a group of root", ":staff", "{0 50} <nil>", image},
+		{"no such user", "nobody", `{0 0} user = "nobody": the image has no such user`, image},
+		{"a user without a number", "odd", `{0 0} user = "odd": the image has no such user`, image},
+		{"no such group", "redis:wheel", `{999 -1} user = "redis:wheel": the image has no such group`, image},
+		{"a group without a number", "redis:odd", `{999 -1} user = "redis:odd": the image has no such group`, image},
+		{"an image without users", "redis", `{0 0} user = "redis": the image has no such user`, accounts{}},
+	} {
+		who, err := c.in.look(c.user)
+		if got := fmt.Sprint(who, " ", err); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -77,6 +77,9 @@ type resolvers struct {
 	up    map[string]bool   // namespace → our DNS answers there
 	users map[string]podKey // container id → its pod
 	busy  map[podKey]int    // pods whose container is being made
+
+	looks int             // under way: what they found may be gone before they note it
+	gone  map[string]bool // containers that went during them
 }
 
 func (r *resolvers) init(runDir, daemon string) {
@@ -86,6 +89,23 @@ func (r *resolvers) init(runDir, daemon string) {
 	r.up = map[string]bool{}
 	r.users = map[string]podKey{}
 	r.busy = map[podKey]int{}
+	r.gone = map[string]bool{}
+}
+
+// look says that containers are looked for, or made, and noted after that; done
+// must follow. One that went in between is not noted: it would hold its pod's
+// folder for ever.
+func (r *resolvers) look() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looks++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.looks--; r.looks == 0 {
+			clear(r.gone)
+		}
+	}
 }
 
 // SetResolver says in which namespaces our DNS answers at the gateway. The
@@ -156,7 +176,7 @@ func (r *resolvers) end(pod *jobspecs.PodSpec, id string) {
 	if r.busy[key]--; r.busy[key] <= 0 {
 		delete(r.busy, key)
 	}
-	if id != "" {
+	if id != "" && !r.gone[id] {
 		r.users[id] = key
 		return
 	}
@@ -171,7 +191,9 @@ func (r *resolvers) use(id string, labels map[string]string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.users[id] = key
+	if !r.gone[id] {
+		r.users[id] = key
+	}
 }
 
 // pod is whose container it is, as far as it was noted.
@@ -209,6 +231,9 @@ func (r *resolvers) drop(ids ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
+		if r.looks > 0 {
+			r.gone[id] = true
+		}
 		key, ok := r.users[id]
 		if !ok {
 			continue
@@ -219,17 +244,24 @@ func (r *resolvers) drop(ids ...string) {
 }
 
 func (r *resolvers) sweep(key podKey) {
-	if r.busy[key] > 0 {
+	if r.inUse(key) {
 		return
+	}
+	removeFolder(r.folder(key))
+	r.memory.sweep(key)
+}
+
+// inUse tells whether a container of the pod is there, or being made.
+func (r *resolvers) inUse(key podKey) bool {
+	if r.busy[key] > 0 {
+		return true
 	}
 	for _, used := range r.users {
 		if used == key {
-			return
+			return true
 		}
 	}
-	_ = os.RemoveAll(r.folder(key)) // a file that stays is written anew by the next pod of the name
-	_ = os.Remove(filepath.Dir(r.folder(key)))
-	r.memory.sweep(key)
+	return false
 }
 
 func (r *resolvers) folder(key podKey) string {

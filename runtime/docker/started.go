@@ -17,7 +17,7 @@ func (h *Host) markPostStarted(id string, run time.Time) error {
 	if dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(markOwner(filepath.Dir(dir), h.cfg.Daemon), os.MkdirAll(dir, 0o755)); err != nil {
 		return fmt.Errorf("remember the post_start hook: %w", err)
 	}
 	name := filepath.Join(dir, id)

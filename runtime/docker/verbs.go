@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -41,7 +40,17 @@ func (h *Host) Start(ctx context.Context, id string) error {
 	if contains(err.Error(), "no such container") {
 		return fmt.Errorf("start: %w", pods.ErrNoContainer)
 	}
-	return known(runtime.ReasonCreateFailed, err, "start")
+	return h.explainRefusal(ctx, id, err)
+}
+
+// explainRefusal says which setting of the container the engine refuses to start
+// it with.
+func (h *Host) explainRefusal(ctx context.Context, id string, cause error) error {
+	asked := &container.HostConfig{}
+	if c, err := h.cli().ContainerInspect(ctx, id); err == nil && c.HostConfig != nil {
+		asked = c.HostConfig
+	}
+	return refused(cause, asked, "start")
 }
 
 // explainStart finds out who holds what the container needs.
@@ -53,8 +62,11 @@ func (h *Host) explainStart(ctx context.Context, id, reason string, cause error)
 	if err != nil {
 		return known(reason, cause, "start")
 	}
-	if reason == runtime.ReasonPortTaken {
+	switch reason {
+	case runtime.ReasonPortTaken:
 		return h.portTaken(ctx, &c, cause)
+	case runtime.ReasonNetworkMissing:
+		return h.explainMissing(ctx, &c, cause)
 	}
 	return h.addressTaken(ctx, &c, cause)
 }
@@ -80,7 +92,7 @@ func publishedPort(port nat.Port, b nat.PortBinding) jobspecs.Port {
 // addressTaken names the container that has the address. When it is one of ours,
 // the address has done its work as a fence: the other one must end first.
 func (h *Host) addressTaken(ctx context.Context, c *container.InspectResponse, cause error) error {
-	want := address(c.NetworkSettings.Networks)
+	want := address(c.NetworkSettings.Networks, string(c.HostConfig.NetworkMode))
 	n, err := h.cli().NetworkInspect(ctx, string(c.HostConfig.NetworkMode), network.InspectOptions{})
 	if err != nil {
 		return known(runtime.ReasonAddressTaken, cause, "take address %s", want)
@@ -109,14 +121,7 @@ func commandError(text string) string {
 	if !contains(text, "oci runtime") && !contains(text, "error response from daemon") {
 		return text
 	}
-	text = strings.TrimPrefix(text, "Error response from daemon: ")
-	text = strings.TrimSuffix(strings.TrimSpace(text), ": unknown")
-	for _, before := range []string{"starting container process caused: ", "unable to start container process: "} {
-		if _, rest, ok := strings.Cut(text, before); ok {
-			text = rest
-		}
-	}
-	return text
+	return plain(text)
 }
 
 // Stop ends a container and returns when it has ended.

@@ -93,7 +93,7 @@ func enqueue(queue []pods.Event, more ...pods.Event) []pods.Event {
 }
 
 // note brings the caches up to date and returns the hint for the pods, if the
-// event is about a container of ours.
+// event is about a container of ours or about what one may wait for.
 func (h *Host) note(m events.Message) []pods.Event {
 	switch m.Type {
 	case events.VolumeEventType:
@@ -104,6 +104,9 @@ func (h *Host) note(m events.Message) []pods.Event {
 			h.networks.forget()
 		}
 		h.changed()
+		if m.Action == events.ActionCreate || m.Action == events.ActionDestroy { // a name, a subnet, or what somebody wants to join
+			return []pods.Event{{Freed: true}}
+		}
 		if id := m.Actor.Attributes["container"]; id != "" { // connected or disconnected, maybe by hand
 			return []pods.Event{{ID: id}}
 		}

@@ -60,7 +60,7 @@ func (t *tail) lastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := bytes.TrimSpace(t.b)
-	return shorten(strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:])), 200)
+	return shorten(strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:])), 2000)
 }
 
 // both writes to two that never fail.

@@ -110,6 +110,9 @@ func (e *Engine) clearKept(ctx context.Context, name runtime.PodName, parts []sp
 	names = append(names, jobspecs.ContainerName(name.Namespace, name.Name, jobspecs.PartPrevious))
 	for _, s := range parts {
 		names = append(names, s.previousName())
+		if s.Previous != nil {
+			names = append(names, s.Previous.ID) // it may have another name by now
+		}
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {

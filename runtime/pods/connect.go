@@ -272,8 +272,16 @@ func (f *found) add(c *Container, pod runtime.PodName, block string) {
 		f.previous = c
 		return
 	}
-	if f.main == nil || preferred(c, f.main, name(block)) {
+	other := f.main
+	switch {
+	case other == nil:
 		f.main = c
+		return
+	case preferred(c, other, name(block)):
+		f.main, c = c, other
+	}
+	if f.previous == nil || c.Running() && !f.previous.Running() { // somebody renamed a kept one: two must never run
+		f.previous = c
 	}
 }
 

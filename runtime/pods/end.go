@@ -16,6 +16,9 @@ func (w spot) end() PartPlan {
 		p = w.finish(p, "its end was asked for", nil)
 	case w.running():
 		p.Message = "waiting for the end of the others"
+		if !w.Order.Began.IsZero() && w.Kind != jobspecs.KindSandbox {
+			p.Wake = w.graceOver()
+		}
 	case w.Hook != "":
 		p.CutHook = true
 	case w.PodWorld.Phase == runtime.Stopped, w.Doing == nil && !w.Stale: // late news of its end does not take it back
@@ -24,8 +27,12 @@ func (w spot) end() PartPlan {
 	return p
 }
 
-// turn tells whether all have ended that end before it.
+// turn tells whether all have ended that end before it. When the grace is over
+// nobody waits any more.
 func (w spot) turn() bool {
+	if w.Order != nil && !w.Order.Began.IsZero() && !w.Now.Before(w.graceOver()) && w.Kind != jobspecs.KindSandbox {
+		return true
+	}
 	self := slices.IndexFunc(w.Parts, func(p Part) bool { return p.Block == w.Block })
 	for i := range w.Parts {
 		if e := w.at(i); i != self && e.endsBefore(i, w, self) && e.lingers() {

@@ -35,7 +35,7 @@ type Step struct {
 
 	ID     string        // of the container; empty where it is made, or found by name
 	Name   string        // Rename: the new name
-	Joins  string        // Create: the sandbox; empty: none
+	Joins  string        // Create: the generation that it joins; empty: none
 	Grace  time.Duration // Stop
 	KillAt time.Time     // Stop: when Grace is over
 	Doom   *Doom         // Stop: what it is followed by a restart for; nil: it is not
@@ -153,6 +153,8 @@ func (w spot) decide() PartPlan {
 		return w.unmanaged()
 	case w.running() && !w.current():
 		return w.leave()
+	case w.running() && w.Kind == jobspecs.KindInit && w.begun():
+		return w.repeated()
 	case w.over() && !w.running():
 		return w.finished()
 	case w.Main == nil:
@@ -199,6 +201,15 @@ func (w spot) fence() PartPlan {
 	case w.Spec == nil && w.running():
 		p.Phase = runtime.Running
 	}
+	return p
+}
+
+// repeated: somebody started an init container again, beside the mains that it was
+// to prepare for.
+func (w spot) repeated() PartPlan {
+	why := "init " + w.Block + " was started by hand beside the mains and is being stopped"
+	p := w.finish(PartPlan{}, why, nil)
+	p.Phase, p.Reason, p.Message = runtime.Running, runtime.ReasonWaitingForFence, why
 	return p
 }
 

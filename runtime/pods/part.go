@@ -646,7 +646,7 @@ func (w spot) stopSignal() string {
 
 func (w spot) containerSpec(joins string) ContainerSpec {
 	c := ContainerSpec{
-		Name: w.containerName(), Labels: w.labels(joins), Image: *w.Image, Pod: *w.Spec, Main: *w.block(), Sandbox: joins,
+		Name: w.containerName(), Labels: w.labels(joins), Image: *w.Image, Pod: *w.Spec, Main: *w.block(), Sandbox: sandboxOf(joins),
 	}
 	for _, v := range w.Spec.Volumes {
 		if v.Fresh && slices.Contains(mountedBy(w.block()), v.Name) && !slices.Contains(w.Mounted, v.Name) {

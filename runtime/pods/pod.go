@@ -45,6 +45,23 @@ func (l *limits) enter(ctx context.Context, c chan struct{}) error {
 	}
 }
 
+// execShare is how long an exec keeps others of the host from beginning: what it
+// costs is its begin, and one that hangs must not hold up the probes of all.
+const execShare = time.Second
+
+// enterExec waits for a place among the execs; leave gives it back, and so does time.
+func (l *limits) enterExec(ctx context.Context) (leave func(), err error) {
+	if err := l.enter(ctx, l.execs); err != nil {
+		return nil, err
+	}
+	give := sync.OnceFunc(func() { <-l.execs })
+	timer := time.AfterFunc(execShare, give)
+	return func() {
+		timer.Stop()
+		give()
+	}, nil
+}
+
 // newPod is a pod of which nothing is known yet but its name.
 func newPod(host Host, l *limits, hint func(), w PodWorld) *pod {
 	w.CreatedAt = time.Now()
@@ -300,9 +317,20 @@ func (p *pod) look(ctx context.Context, w spot, s Step) (r Result) {
 		r.Main, r.Err = p.inspect(ctx, or(s.ID, w.containerName()))
 	}
 	if s.Which != "" && r.Err == nil {
-		r.Previous, r.Err = p.inspect(ctx, w.previousName())
+		r.Previous, r.Err = p.lookPrevious(ctx, w)
 	}
 	return r
+}
+
+// lookPrevious finds the kept container by its id, since a name can be changed by
+// hand, and by its name where it is not known.
+func (p *pod) lookPrevious(ctx context.Context, w spot) (*Container, error) {
+	if w.Previous != nil {
+		if c, err := p.inspect(ctx, w.Previous.ID); c != nil || err != nil {
+			return c, err
+		}
+	}
+	return p.inspect(ctx, w.previousName())
 }
 
 func (p *pod) inspect(ctx context.Context, id string) (*Container, error) {
@@ -368,10 +396,11 @@ func (w spot) heard(k Kind, err error) {
 
 func (p *pod) verdict(ctx context.Context, s spot, r *Prober) (said string, err error) {
 	if len(r.Probe.Exec) > 0 {
-		if err := p.limits.enter(ctx, p.limits.execs); err != nil {
+		leave, err := p.limits.enterExec(ctx)
+		if err != nil {
 			return "", err
 		}
-		defer func() { <-p.limits.execs }()
+		defer leave()
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Probe.Timeout)
 	defer cancel()

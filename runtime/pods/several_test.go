@@ -280,3 +280,33 @@ func TestAWrongPlatformStaysTheReason(t *testing.T) {
 		t.Errorf("plan = %q, want %q", got, want)
 	}
 }
+
+// What an attacker found.
+func TestHandsThatMeddle(t *testing.T) {
+	again := func(s spot) {
+		main := *s.Main
+		main.StartedAt = noon.Add(-time.Second)
+		s.Main = &main
+	}
+	for _, c := range []struct {
+		says string
+		when []func(*PodWorld)
+		want string
+	}{
+		{"a sandbox that was restarted by hand is another one", []func(*PodWorld){up, part("sandbox", again)},
+			"Backoff (SandboxEnded): prepare rename main (kept for its output): redis stop main (its sandbox ended; the whole pod begins again): app stop main (its sandbox ended; the whole pod begins again)"},
+		{"an init container that was started by hand beside the mains is stopped", []func(*PodWorld){up, part("prepare", is("running"))},
+			"Running (WaitingForFence): prepare stop main (init prepare was started by hand beside the mains and is being stopped)"},
+		{"when the grace is over the sidecars wait for nobody", []func(*PodWorld){up, toEnd, func(w *PodWorld) {
+			w.Order.Began = noon.Add(-time.Minute)
+			part("redis", func(s spot) { s.Doing = &Step{Verb: Stop, KillAt: noon} })(w)
+			part("app", is("exited"))(w)
+		}}, "Stopping (StopRequested): exporter stop main (its end was asked for): proxy stop main (its end was asked for)"},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			if got := Next(several(c.when...)).String(); got != c.want {
+				t.Errorf("plan =\n %q, want\n %q", got, c.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -98,17 +99,27 @@ func (w *PodWorld) sandbox() (spot, bool) {
 	return w.at(0), true
 }
 
-// generation names what the next container joins: the running sandbox, "" while
-// it does not run, noSandbox where there is none.
+// generation names what the next container joins: this run of the sandbox, "" while
+// it does not run, noSandbox where there is none. A sandbox that was started again
+// is another one: what had joined it is cut off.
 func (w *PodWorld) generation() string {
 	s, ok := w.sandbox()
 	switch {
 	case !ok:
 		return noSandbox
 	case s.running():
-		return s.Main.ID
+		return s.Main.ID + "@" + strconv.FormatInt(s.Main.StartedAt.UnixNano(), 36)
 	}
 	return ""
+}
+
+// sandboxOf is the container's id in a generation; "" for none.
+func sandboxOf(generation string) string {
+	id, _, _ := strings.Cut(generation, "@")
+	if generation == noSandbox {
+		return ""
+	}
+	return id
 }
 
 // alive tells whether any container of the pod runs.

@@ -156,6 +156,9 @@ func (w *World) allowed(spec *pods.ContainerSpec, p *Program) error {
 	if owner, taken := w.foreign["network "+spec.Pod.Network]; taken {
 		return problem(runtime.ReasonNetworkTaken, "network %s is not ours (%s)", spec.Pod.Network, owner)
 	}
+	if err := w.mayJoin(spec); err != nil {
+		return err
+	}
 	if spec.Sandbox != "" && w.boxes[spec.Sandbox] == nil {
 		return sandboxGone("no such container: %s", spec.Sandbox)
 	}
@@ -240,6 +243,9 @@ func (w *World) startable(b *box) error {
 		return problem(runtime.ReasonCreateFailed, "start %s: a file that is mounted into it is gone", b.c.Name)
 	}
 	if err := w.joinable(b); err != nil {
+		return err
+	}
+	if err := w.mayJoin(&b.spec); err != nil {
 		return err
 	}
 	return w.free(b)

@@ -164,10 +164,11 @@ func (w *World) shell(pod runtime.PodName, container string) (run func(string, [
 	case b.image.program.Exec != nil:
 		return b.image.program.Exec, b.image.program.ExecTime, nil
 	}
-	return builtin, b.image.program.ExecTime, nil
+	return Builtin, b.image.program.ExecTime, nil
 }
 
-func builtin(member string, argv []string) (string, int) {
+// Builtin runs the commands that every program has, where it brings none of its own.
+func Builtin(member string, argv []string) (string, int) {
 	switch strings.Join(argv[:min(1, len(argv))], "") {
 	case "true":
 		return "", 0

@@ -37,6 +37,8 @@ type World struct {
 	ids        map[string]*image // by id
 	networks   map[string]netip.Prefix
 	foreign    map[string]string // network or port → owner
+	missing    map[string]bool   // networks of others that are not there
+	joined     []string          // those that were joined, in their order
 	watchers   map[*watcher]bool
 	faults     []*Fault
 	latency    map[string]time.Duration
@@ -99,7 +101,7 @@ func New(c Config) *World {
 		daemon: c.Daemon, pool: c.Pool,
 		boxes: map[string]*box{}, names: map[string]*box{}, volumes: map[string]*Disk{},
 		images: map[string]*image{}, ids: map[string]*image{}, networks: map[string]netip.Prefix{},
-		foreign: map[string]string{}, watchers: map[*watcher]bool{}, latency: map[string]time.Duration{}, steps: map[step]bool{},
+		foreign: map[string]string{}, missing: map[string]bool{}, watchers: map[*watcher]bool{}, latency: map[string]time.Duration{}, steps: map[step]bool{},
 	}
 }
 
@@ -122,6 +124,7 @@ func (w *World) start(b *box) {
 	if sandbox := w.boxes[b.spec.Sandbox]; sandbox != nil {
 		b.joined = sandbox.run
 	}
+	w.join(b)
 	b.say("started")
 	for _, v := range b.volumes {
 		d := w.volumes[v]
@@ -170,7 +173,7 @@ func (w *World) later(b *box, d time.Duration, code int, oom bool) {
 // exit ends a running box; w.mu is held.
 func (w *World) exit(b *box, code int, oom bool) {
 	b.c.State, b.c.ExitCode, b.c.OOMKilled, b.c.FinishedAt = "exited", code, oom, time.Now()
-	b.c.PostStarted = false
+	b.c.PostStarted, b.c.Joined = false, nil
 	b.say(fmt.Sprintf("ended with %d", code))
 	close(b.ended)
 	w.ended(b)
