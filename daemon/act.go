@@ -87,6 +87,7 @@ func (k failureKey) about(m *jobspecs.Member) bool {
 // the time of the next try.
 func (l *loop) note(a planner.Action, err error) time.Time {
 	key := keyOf(a)
+	l.d.metrics.acted(a.Op, err)
 	if err == nil {
 		delete(l.failing, key)
 		if a.Op != planner.Refresh && a.Op != planner.Forget {
@@ -226,7 +227,7 @@ func permanent(err error) (reason string, ok bool) {
 	case errors.As(err, &foreign):
 		return runtime.ReasonVolumeForeign, true
 	case errors.As(err, new(*hookError)):
-		return reasonHookFailed, true
+		return planner.ReasonHookFailed, true
 	case errors.Is(err, store.ErrFull):
 		return runtime.ReasonNoAddress, true
 	}

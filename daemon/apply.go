@@ -299,6 +299,9 @@ func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
 			return fmt.Errorf("revision %s, to which the set was rolled back, is no longer stored", w.overrides.Undo)
 		}
 		base = templateOf(target, spec.Set.Key())
+		if len(images) == 0 && restarted == "" {
+			w.exact = target.Name
+		}
 		w.origin = target.Origin
 		if restarted == "" {
 			restarted = target.Origin.Restarted

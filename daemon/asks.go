@@ -23,6 +23,9 @@ func (d *Daemon) ChangeMembers(ctx context.Context, key jobspecs.Key, r client.M
 	if err != nil {
 		return client.Result{}, err
 	}
+	if v.Record.Lost {
+		return client.Result{}, conflict(key, "its spec was lost; apply it again first")
+	}
 	ordinals, err := chosen(v, r.Ordinals)
 	if err != nil {
 		return client.Result{}, err
@@ -175,7 +178,8 @@ func (d *Daemon) spare(ctx context.Context, c *change, w client.Write) error {
 // stops is how many available members the change stops at once: those that go, or
 // the first of those that are restarted.
 func (c *change) stops(w *planner.World) int {
-	has := w.Set.Ordinals(w.Replicas)
+	old := &c.before.Record
+	has, had := w.Set.Ordinals(w.Replicas), old.Set.Ordinals(old.Replicas)
 	gone, asked := 0, 0
 	for i := range w.Pods {
 		p := &w.Pods[i]
@@ -183,7 +187,9 @@ func (c *change) stops(w *planner.World) int {
 			continue
 		}
 		_, stays := slices.BinarySearch(has, p.Ordinal)
+		_, was := slices.BinarySearch(had, p.Ordinal)
 		switch {
+		case !stays && !was: // it goes already
 		case !stays || c.intent.Stopped[p.Ordinal]:
 			gone++
 		case c.intent.Asks[p.Ordinal] != planner.AskNone || c.restarts:
@@ -201,6 +207,9 @@ func (d *Daemon) FreshVolume(ctx context.Context, key jobspecs.Key, r client.Fre
 	v, err := d.existing(key, r.Write)
 	if err != nil {
 		return client.Result{}, err
+	}
+	if v.Record.Lost {
+		return client.Result{}, conflict(key, "its spec was lost; apply it again first")
 	}
 	if _, err := chosen(v, []int{r.Ordinal}); err != nil {
 		return client.Result{}, err

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
@@ -21,8 +23,8 @@ func causes(m *jobspecs.Member, now time.Time) []string {
 		if text := doing(m, c, now); text != "" {
 			out = append(out, text)
 		}
-		if c.Kind == jobspecs.KindInit && c.ExitCode != nil && *c.ExitCode == 0 {
-			continue // it did what it is for
+		if past(c, now) {
+			continue
 		}
 		if text := ended(c); text != "" {
 			out = append(out, text)
@@ -37,7 +39,7 @@ func meaning(reason string) string {
 	case runtime.ReasonInitRunning:
 		return "its init containers run to their end, one after the other, before the rest"
 	case runtime.ReasonPostStart:
-		return "a container counts as started once its post_start hook has ended"
+		return "a container counts as started once its post_start hook has ended, for which it has no time-out; what the hook prints stands in no log"
 	case runtime.ReasonPostStartFailed:
 		return "a container whose post_start hook fails is started anew"
 	case runtime.ReasonPreStop:
@@ -62,8 +64,12 @@ func meaning(reason string) string {
 		return "it did not run when the engine was connected, and is made anew"
 	case runtime.ReasonRemoved:
 		return "somebody removed its container, and it is made anew"
+	case planner.ReasonByUser:
+		return "it stays down until it is started again; nobody waits for it"
+	case planner.ReasonHookFailed:
+		return "its hook is tried again with back-off; --force of the verb that changes the set goes on without it, on_failure = \"continue\" makes its failures count for nothing"
 	case planner.ReasonDisconnected:
-		return "nobody reaches a container that is not on its network"
+		return "who is on that network does not reach it"
 	}
 	return ""
 }
@@ -73,29 +79,43 @@ func doing(m *jobspecs.Member, c *jobspecs.MemberContainer, now time.Time) strin
 	if c.State != "running" || c.StartedAt == nil {
 		return ""
 	}
+	who := kindNamed(c.Kind, c.Name)
 	switch {
 	case c.Kind == jobspecs.KindInit:
-		return fmt.Sprintf("init container %s has run for %s", c.Name, lasting(*c.StartedAt, now))
+		return fmt.Sprintf("%s has run for %s", who, lasting(*c.StartedAt, now))
 	case m.Phase == string(runtime.Stopping) && len(m.Containers) > 1:
-		return fmt.Sprintf("container %s has not ended yet", c.Name)
-	case !c.Ready && len(m.Containers) > 1:
-		return fmt.Sprintf("container %s is not ready", c.Name) + after(c.Message)
+		return who + " has not ended yet"
+	case !c.Ready && len(m.Containers) > 1 && (c.Message == "" || !strings.Contains(m.Message, c.Message)):
+		return who + " is not ready" + after(c.Message)
 	}
 	return ""
 }
 
 // ended tells how a container ended last.
 func ended(c *jobspecs.MemberContainer) string {
+	who := kindNamed(c.Kind, c.Name)
 	switch {
 	case c.OOMKilled:
-		return fmt.Sprintf("container %s was killed because it ran out of memory", c.Name)
+		return who + " was killed because it ran out of memory"
 	case c.Signal != "":
-		return fmt.Sprintf("container %s ended by signal %s", c.Name, c.Signal)
+		return fmt.Sprintf("%s ended by signal %s", who, c.Signal)
 	case c.ExitCode != nil:
-		return fmt.Sprintf("container %s last ended with exit code %d, %d restarts", c.Name, *c.ExitCode, c.Restarts)
+		return fmt.Sprintf("%s last ended with exit code %d, %d restarts", who, *c.ExitCode, c.Restarts)
 	}
 	return ""
 }
+
+// past tells whether a container's last end says nothing of how it is now: it did
+// what it is for, or runs again and is well or has run for long.
+func past(c *jobspecs.MemberContainer, now time.Time) bool {
+	if c.Kind == jobspecs.KindInit && c.ExitCode != nil && *c.ExitCode == 0 {
+		return true
+	}
+	return c.State == "running" && (c.Ready || c.StartedAt != nil && now.Sub(*c.StartedAt) >= longAgo)
+}
+
+// longAgo is after how long the end of a container before is no reason any more.
+const longAgo = 10 * time.Minute
 
 // advice is what to type next.
 func advice(m *jobspecs.Member) []string {
@@ -105,8 +125,13 @@ func advice(m *jobspecs.Member) []string {
 	switch m.Reason {
 	case runtime.ReasonImageMissing, runtime.ReasonImageUnknown:
 		return []string{"docker image ls", fmt.Sprintf("stsd set image %s IMAGE", set)}
-	case runtime.ReasonPullFailed, runtime.ReasonAccessDenied:
+	case runtime.ReasonPullFailed:
 		return []string{"docker pull " + image}
+	case runtime.ReasonAccessDenied:
+		return []string{
+			"docker login " + jobspecs.Registry(image) + ", as the user that stsd runs as",
+			"stsd apply FILE, with a registry_auth block for " + jobspecs.Registry(image) + " in its container",
+		}
 	case runtime.ReasonWrongPlatform:
 		return []string{"docker image inspect -f '{{.Os}}/{{.Architecture}}' " + image, fmt.Sprintf("stsd set image %s IMAGE", set)}
 	case runtime.ReasonRunsAsRoot:
@@ -116,18 +141,29 @@ func advice(m *jobspecs.Member) []string {
 	case runtime.ReasonNameTaken:
 		return []string{"docker inspect " + jobspecs.ContainerName(m.Namespace, m.Name, "")}
 	case runtime.ReasonPortTaken:
+		if owner := ownSet(m.Message); owner != "" {
+			return []string{"stsd status " + owner}
+		}
 		return []string{"ss -ltnp"}
 	case runtime.ReasonAddressTaken, runtime.ReasonNetworkTaken, runtime.ReasonNoAddress, planner.ReasonDisconnected:
 		return []string{"docker network inspect " + network}
+	case runtime.ReasonNetworkMissing:
+		return []string{"docker network ls"}
 	case runtime.ReasonVolumeForeign:
 		return []string{"docker volume ls"}
+	case planner.ReasonByUser:
+		return []string{"stsd start " + name}
+	case planner.ReasonHookFailed:
+		return []string{"stsd events " + name, "stsd exec " + name + " -- COMMAND, to see what keeps it"}
 	case planner.ReasonVolumeLost:
 		return []string{fmt.Sprintf("stsd replace %s --fresh-volume", name)}
 	case runtime.ReasonPaused:
-		return []string{"docker unpause " + jobspecs.ContainerName(m.Namespace, m.Name, "")}
+		return []string{"docker unpause " + jobspecs.ContainerName(m.Namespace, m.Name, partOfPaused(m))}
 	case runtime.ReasonUnreachable, runtime.ReasonLookFailed:
 		return []string{"stsd version"}
-	case runtime.ReasonSandbox, runtime.ReasonCreateFailed, runtime.ReasonWaitingForFence:
+	case runtime.ReasonCreateFailed:
+		return createAdvice(m.Message)
+	case runtime.ReasonSandbox, runtime.ReasonWaitingForFence:
 		return []string{"stsd events " + name}
 	}
 	return logAdvice(m, name)
@@ -139,17 +175,85 @@ func logAdvice(m *jobspecs.Member, name string) []string {
 	if len(m.Containers) > 1 && c != nil {
 		name += " -c " + c.Name
 	}
+	if m.Reason == runtime.ReasonBadCommand {
+		return []string{"stsd apply FILE, with another command, args or working_dir" + ofContainer(m, c)}
+	}
 	switch m.Reason {
-	case runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonBadCommand, runtime.ReasonPostStartFailed:
+	case runtime.ReasonPostStart:
+		return []string{"stsd exec " + name + " -- ps, which shows whether the hook's command still runs", "stsd apply FILE, with a hook that ends"}
+	case runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonPostStartFailed:
 		if c != nil && c.Kind == jobspecs.KindInit {
 			return []string{"stsd logs " + name, "stsd events " + member}
 		}
 		return []string{"stsd logs --previous " + name, "stsd events " + member}
-	case runtime.ReasonNotReady, runtime.ReasonStartupPending, runtime.ReasonInitRunning, runtime.ReasonPostStart,
+	case runtime.ReasonNotReady, runtime.ReasonStartupPending, runtime.ReasonInitRunning,
 		runtime.ReasonPreStop, runtime.ReasonStopRequested:
 		return []string{"stsd logs " + name}
 	}
 	return nil
+}
+
+// ofContainer names the container where a member has several.
+func ofContainer(m *jobspecs.Member, c *jobspecs.MemberContainer) string {
+	if c == nil || len(m.Containers) < 2 {
+		return ""
+	}
+	return " of " + kindNamed(c.Kind, c.Name)
+}
+
+// ourSet is how an engine's message names a set of ours.
+var ourSet = regexp.MustCompile(`\bours, of ([a-z0-9-]+)/([a-z0-9-]+)`)
+
+// ownSet is the set of ours that a message names as an owner, as it is typed; ""
+// none.
+func ownSet(message string) string {
+	m := ourSet.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	return typed(m[1], m[2])
+}
+
+// partOfPaused is the paused container's part of its name at the engine.
+func partOfPaused(m *jobspecs.Member) string {
+	main := false // seen
+	for i := range m.Containers {
+		c := &m.Containers[i]
+		first := c.Kind == jobspecs.KindMain && !main
+		main = main || first
+		switch {
+		case c.State != "paused":
+		case first:
+			return ""
+		default:
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// createCures are what to do about what an engine refuses, by what its message
+// says; the first that fits counts.
+var createCures = []struct{ said, cure string }{
+	{"bind source path does not exist", "mkdir -p the source of the bind on the host; it is tried again by itself"},
+	{"gpus", "install the driver's container runtime on the host, or stsd apply FILE without gpus"},
+	{"device driver", "install the driver's container runtime on the host, or stsd apply FILE without gpus"},
+	{"sysctl", "stsd apply FILE, without that sysctl; those of the host are set with sysctl -w there"},
+	{"ulimit", "stsd apply FILE, with a lower limit"},
+	{"memory", "stsd apply FILE, with another limit of memory"},
+	{"cpu", "stsd apply FILE, with a cpu that the host has"},
+	{"no such file or directory", "stsd apply FILE, with a path that is there; it is tried again by itself"},
+	{"no space left", "df -h, and docker system df: the host's disk is full"},
+}
+
+func createAdvice(message string) []string {
+	lower := strings.ToLower(message)
+	for _, c := range createCures {
+		if strings.Contains(lower, c.said) {
+			return []string{c.cure}
+		}
+	}
+	return []string{"stsd apply FILE, with what the engine refuses mended; it is tried again by itself"}
 }
 
 // guilty is the container that a member's reason is about: the one that has it,

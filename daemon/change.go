@@ -125,6 +125,8 @@ type wanted struct {
 	origin    jobspecs.Origin
 	overrides jobspecs.Overrides
 	replicas  int
+	// exact is the revision that it is, whatever the names of its images mean now.
+	exact string
 }
 
 // change works out what it takes to get from v to w.
@@ -169,7 +171,7 @@ func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) 
 	}
 	moved := d.moved(ctx, w.template)
 	for i := len(all) - 1; i >= 0; i-- {
-		if !templateOf(&all[i], c.key).Equal(w.template) || moved(&all[i]) {
+		if !w.is(&all[i], c.key, moved) {
 			continue
 		}
 		c.name = all[i].Name
@@ -193,6 +195,14 @@ func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) 
 	}
 	c.name, c.intent.Revision = next.Name, &next
 	c.intent.Record.Update = next.Name
+}
+
+// is tells whether a revision is the wanted one.
+func (w *wanted) is(r *jobspecs.Revision, key jobspecs.Key, moved func(*jobspecs.Revision) bool) bool {
+	if w.exact != "" {
+		return r.Name == w.exact
+	}
+	return templateOf(r, key).Equal(w.template) && !moved(r)
 }
 
 func (d *Daemon) revisionName(key jobspecs.Key, t jobspecs.Template, salt string) string {
@@ -260,9 +270,12 @@ func (c *change) compare() {
 	old := &c.before.Record
 	oldSet, newSet := old.Set, now.Set
 	oldSet.Replicas, newSet.Replicas = &old.Replicas, &now.Replicas
+	if old.Lost { // what it said is not known
+		oldSet.Service, oldSet.Claims = newSet.Service, newSet.Claims
+	}
 	c.diff = slices.Concat(hcl.DiffSets(&oldSet, &newSet), hcl.Diff(old.Template, now.Template))
 	c.data = hcl.DataChanges(&oldSet, &newSet, old.Template, now.Template)
-	c.same = c.intent.Revision == nil && old.Update == now.Update && old.Replicas == now.Replicas &&
+	c.same = !old.Lost && c.intent.Revision == nil && old.Update == now.Update && old.Replicas == now.Replicas &&
 		old.Paused == now.Paused && (old.Forced || !now.Forced) && !c.intent.Resume && len(c.intent.Asks)+len(c.intent.Stopped) == 0 && reflect.DeepEqual(old.Overrides, now.Overrides) && sameSet(&old.Set, &now.Set)
 }
 
@@ -369,7 +382,7 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	if s.addresses, err = d.store.Addresses(c.key); err != nil {
 		return s, err
 	}
-	pods = scrubPods(pods, unsaid(&s.view))
+	pods = scrubPods(pods, d.unsaid(&s.view))
 	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
 	s.env = d.env(&s)
 	d.surround(&s)

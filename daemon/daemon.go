@@ -43,6 +43,10 @@ type Hooks struct {
 	// Changed is called when something that is no pod may have changed: volumes,
 	// networks. It does not block.
 	Changed func()
+	// Called is told of every request to the engine: what was asked ("POST
+	// /containers/{id}/start"), how long its answer took to begin, and whether it was an
+	// error.
+	Called func(call string, took time.Duration, failed bool)
 }
 
 // Config of a daemon. Engine and DataDir must be set.
@@ -50,6 +54,9 @@ type Config struct {
 	DataDir string
 	// Socket is the path of the unix socket; empty serves none.
 	Socket string
+	// Metrics is a TCP address that answers GET /metrics and nothing else, without
+	// asking who it is; ":9187" is on loopback. Empty: the unix socket alone.
+	Metrics string
 	// Engine makes the engine; id is the store's, the value of its labels.
 	Engine func(id string, h Hooks) (Parts, error)
 	// Domain is the cluster domain; empty is "cluster.local".
@@ -70,6 +77,9 @@ type Config struct {
 	// Parallel is how many engine calls run at once; zero is 32.
 	Parallel int
 	Version  string
+	// TakeOver is the id of a store that was lost, whose sets are put together again
+	// from labels. The folder must be empty, or made so before.
+	TakeOver string
 	Log      hclog.Logger  // nil logs nothing
 	Store    store.Options // for tests
 }
@@ -83,6 +93,8 @@ type Daemon struct {
 	names  *names // nil when DNS is off
 	events *recorder
 	engine chan struct{} // limits engine calls
+
+	metrics *metrics
 
 	// patience ends the wait for the engine's first answer; see first.
 	patience time.Time
@@ -107,17 +119,23 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Parallel == 0 {
 		cfg.Parallel = 32
 	}
+	cfg.Store.TakeOver = cfg.TakeOver
+	d := &Daemon{cfg: cfg, log: cfg.Log, loops: map[jobspecs.Key]*loop{}, engine: make(chan struct{}, cfg.Parallel)}
+	d.metrics = newMetrics(d)
+	cfg.Store.Around = d.metrics.around(cfg.Store.Around)
 	st, err := store.Open(cfg.DataDir, cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, store: st, loops: map[jobspecs.Key]*loop{}, engine: make(chan struct{}, cfg.Parallel)}
+	d.store = st
 	if d.events, err = newRecorder(st, func(err error) { cfg.Log.Warn("events are not stored, and kept in memory", "error", err) }); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	d.events.counted = d.metrics.happened
 	hooks := Hooks{
 		NetworkReady: func(string, netip.Addr, netip.Prefix) {},
 		Changed:      func() { d.hint(jobspecs.Key{}) },
+		Called:       d.metrics.called,
 	}
 	if !cfg.DNSOff {
 		d.names = newNames(d)
@@ -176,8 +194,14 @@ func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Co
 		start("dns", d.names.run)
 	}
 	start("engine", d.parts.Run)
+	if d.cfg.TakeOver != "" {
+		start("take over", d.takeOver)
+	}
 	start("watch", func(ctx context.Context) error { return d.watch(ctx, hints) })
 	start("events", d.events.run)
+	if d.cfg.Metrics != "" {
+		start("metrics", d.serveMetrics)
+	}
 	if serve != nil {
 		start("api", serve)
 	}

@@ -87,10 +87,36 @@ func (n *names) putNetworks(found []Network) {
 	n.mu.Lock()
 	same := n.netsKnown && reflect.DeepEqual(n.found, found)
 	n.found, n.netsKnown = found, true
+	gone := n.forgetGone()
 	n.mu.Unlock()
-	if !same {
+	if !same || gone {
 		n.publish()
 	}
+	if gone {
+		n.listen()
+	}
+}
+
+// forgetGone drops the namespaces that have neither a network nor a set: nobody is
+// answered at their gateways any more. The caller holds mu.
+func (n *names) forgetGone() (any bool) {
+	if !n.loaded {
+		return false
+	}
+	used := map[string]bool{}
+	for key := range n.sets {
+		used[key.Namespace] = true
+	}
+	for _, f := range n.found {
+		used[f.Namespace] = used[f.Namespace] || f.Name == jobspecs.NetworkName(f.Namespace)
+	}
+	for ns := range n.nets {
+		if !used[ns] {
+			delete(n.nets, ns)
+			any = true
+		}
+	}
+	return any
 }
 
 // zone is everything that has a name now. The caller holds mu.

@@ -471,3 +471,124 @@ func TestATraceOfOneName(t *testing.T) {
 		t.Errorf("trace ended with %v after %+v", err, lines)
 	}
 }
+
+// A member is found where it joined, under its address there, and whoever is there
+// is found by it.
+func TestMembersAreFoundOnNetworksThatTheyJoined(t *testing.T) {
+	t.Parallel()
+	six := netip.MustParsePrefix("fd00:7e57::/64")
+	var shop atomic.Pointer[Network]
+	r := resolve(t, t.TempDir(), resolvingConfig{
+		networks: func(context.Context) ([]Network, error) {
+			if n := shop.Load(); n != nil {
+				return []Network{*n}, nil
+			}
+			return nil, nil
+		},
+		engine: func(e sim.Engine) runtime.Engine { return sixthSense{e, six} },
+	})
+	r.apply("statefulset \"web\" {\n  replicas = 2\n  networks = [\"shop\"]\n  container \"web\" { image = \"web:1\" }\n}\n")
+	var at netip.Addr
+	until(t, "members that run", func() bool {
+		list, err := r.engine.List(t.Context(), jobspecs.Key{Namespace: "default", Name: "web"})
+		if err != nil || len(list) != 2 || len(list[1].Joined) == 0 {
+			return false
+		}
+		at = list[1].Joined[0].Addresses[0]
+		return true
+	})
+	subnet := netip.PrefixFrom(at, 16).Masked()
+	shop.Store(&Network{Namespace: "default", Name: "shop", Subnet: subnet, More: []netip.Prefix{six},
+		Others: map[string][]netip.Addr{"db": {subnet.Addr().Next(), six.Addr().Next()}}})
+	r.changed()
+	own, there := "198.18.0.11", subnet.Addr().Next().Next().String()
+	until(t, "the network's names", func() bool { return r.told(own, "db") == subnet.Addr().Next().String() })
+
+	member := sixOf(six, 1)
+	for _, c := range []struct{ says, asker, name, want string }{
+		{"another member is told the address on their own network", "198.18.0.10", "web-1.svc", own},
+		{"a container of the joined network the one there", there, "web-1.svc", at.String()},
+		{"a member the other container's", own, "db", subnet.Addr().Next().String()},
+	} {
+		if got := r.told(c.asker, c.name); got != c.want {
+			t.Errorf("%s: %q, want %q", c.says, got, c.want)
+		}
+	}
+	snap := r.names.server.Snapshot()
+	ask := func(asker, name string, kind uint16) string {
+		a := snap.Answer(netip.MustParseAddr(asker), name, kind)
+		var out []string
+		for _, record := range a.Records {
+			out = append(out, strings.TrimSuffix(record.Addr.String(), "invalid IP")+record.Target)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := ask(there, "web-1.svc", dns.TypeAAAA); got != member.String() {
+		t.Errorf("AAAA there = %q, want %q", got, member)
+	}
+	if got := ask(own, "db", dns.TypeAAAA); got != six.Addr().Next().String() {
+		t.Errorf("AAAA of the other = %q", got)
+	}
+	fqdn := "web-1.web.default.svc.cluster.local."
+	for _, a := range []netip.Addr{at, member} {
+		if got := ask(own, dns.ReverseName(a), dns.TypePTR); got != fqdn {
+			t.Errorf("PTR of %s = %q, want %q", a, got, fqdn)
+		}
+	}
+}
+
+// sixthSense gives every pod an IPv6 address on the networks that it joined.
+type sixthSense struct {
+	sim.Engine
+	six netip.Prefix
+}
+
+func sixOf(p netip.Prefix, ordinal int) netip.Addr {
+	a := p.Addr().As16()
+	a[15] = byte(16 + ordinal)
+	return netip.AddrFrom16(a)
+}
+
+func (s sixthSense) List(ctx context.Context, key jobspecs.Key) ([]runtime.Pod, error) {
+	list, err := s.Engine.List(ctx, key)
+	for i := range list {
+		joined := slices.Clone(list[i].Joined)
+		for j := range joined {
+			joined[j].Addresses = append(slices.Clone(joined[j].Addresses), sixOf(s.six, list[i].Ordinal))
+		}
+		list[i].Joined = joined
+	}
+	return list, err
+}
+
+func TestNobodyIsAnsweredAtTheGatewayOfANetworkThatIsGone(t *testing.T) {
+	t.Parallel()
+	var there atomic.Bool
+	subnet := netip.MustParsePrefix("198.18.4.0/22")
+	own := Network{Namespace: "shop", Name: "stsd.shop", Subnet: subnet}
+	r := resolve(t, t.TempDir(), resolvingConfig{networks: func(context.Context) ([]Network, error) {
+		if there.Load() {
+			return []Network{own}, nil
+		}
+		return nil, nil
+	}})
+	until(t, "what is stored", func() bool {
+		r.names.mu.Lock()
+		defer r.names.mu.Unlock()
+		return r.names.loaded && r.names.netsKnown
+	})
+	there.Store(true)
+	gateway := netip.AddrPortFrom(gatewayOf(subnet), dnsPort)
+	r.names.networkReady("shop", gateway.Addr(), subnet)
+	listens := func() bool {
+		return slices.ContainsFunc(r.names.server.Status(), func(l dns.Listener) bool { return l.Addr == gateway })
+	}
+	r.changed()
+	until(t, "the network", func() bool { r.names.mu.Lock(); defer r.names.mu.Unlock(); return len(r.names.found) == 1 })
+	if !listens() {
+		t.Fatal("nobody listens at the gateway of a network")
+	}
+	there.Store(false)
+	r.changed()
+	until(t, "the end of its sockets", func() bool { return !listens() })
+}

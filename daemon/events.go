@@ -15,11 +15,19 @@ const (
 	warning = "Warning"
 )
 
+// Reasons of the last event of a set.
+const (
+	deleted  = "Deleted"
+	orphaned = "Orphaned"
+)
+
 // recorder keeps events: in memory at once, on disk in batches. One that
 // repeats is counted.
 type recorder struct {
 	store  *store.Store
 	failed func(error) // told once when events cannot be stored
+
+	counted func(*jobspecs.Event) // of each; nil: nobody counts
 
 	mu    sync.Mutex
 	all   []numbered
@@ -66,6 +74,9 @@ func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string
 	}}
 	for i := len(r.all) - 1; i >= 0 && i >= len(r.all)-200; i-- {
 		o := r.all[i]
+		if o.Namespace == set.Namespace && o.Set == set.Name && (o.Reason == deleted || o.Reason == orphaned) {
+			break // what was before happened to another set of that name
+		}
 		if o.Namespace == set.Namespace && o.Set == set.Name && o.Member == member && kind == warning &&
 			o.Reason == reason && o.Message == message && now.Sub(o.Time) < time.Hour {
 			e.Count, e.FirstTime = o.Count+1, o.FirstTime
@@ -83,6 +94,9 @@ func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string
 		r.all = r.all[len(r.all)-keptEvents:]
 	}
 	r.dirty[e.n] = e.Event
+	if r.counted != nil {
+		r.counted(&e.Event)
+	}
 	close(r.bell)
 	r.bell = make(chan struct{})
 }

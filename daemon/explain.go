@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -18,46 +20,83 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan, now time.
 		Namespace: m.Namespace, Member: m.Name, State: sentenceOf(m, now),
 		Because: []string{}, Next: []string{}, Containers: append([]jobspecs.MemberContainer{}, m.Containers...),
 	}
+	told := &telling{texts: []string{e.State}}
+	culprit := m
 	seen := map[string]bool{}
 	for at := m; !m.Available && at != nil && !seen[at.Name]; { // what keeps others does not keep an available one
-		seen[at.Name] = true
+		seen[at.Name], culprit = true, at
 		wait := waitOf(plan, at.Name)
-		switch {
-		case wait != nil:
-			e.Because = append(e.Because, wait.String())
+		if wait != nil {
+			told.say(wait.String())
 			if on := memberNamed(s, wait.On, at.Name); on != nil {
 				at = on
 				continue
 			}
-			e.Because = append(e.Because, causes(at, now)...)
-			e.Next = append(e.Next, advice(at)...)
-			at = nil
-			continue
-		case at != m:
-			e.Because = append(e.Because, sentenceOf(at, now))
-		case at.Message != "":
-			e.Because = append(e.Because, at.Message)
 		}
-		e.Because = append(e.Because, causes(at, now)...)
+		switch {
+		case wait == nil && at != m:
+			told.say(told.sentenceOf(at, now))
+		case wait == nil:
+			told.say(at.Message)
+		}
+		for _, text := range causes(at, now) {
+			told.say(text)
+		}
 		e.Next = append(e.Next, advice(at)...)
 		break
 	}
 	if text := meaning(m.Reason); m.Available && text != "" {
-		e.Because = append(e.Because, m.Message, text)
+		told.say(m.Message)
+		told.say(text)
 	}
 	for _, a := range plan.Actions {
 		if a.Member == m.Name {
-			e.Because = append(e.Because, "next: "+a.String())
+			told.say("next: " + a.String())
 		}
 	}
-	e.Because = append(e.Because, setReasons(s, m)...)
+	for _, text := range told.setReasons(s, m) {
+		told.say(text)
+	}
+	e.Because = append(e.Because, told.texts[1:]...)
 	if len(e.Next) == 0 {
 		e.Next = append(e.Next, advice(m)...)
 	}
+	e.Next = append(e.Next, wayBack(s, culprit)...)
 	if len(e.Next) == 0 {
 		e.Next = append(e.Next, "stsd status "+typed(m.Namespace, m.Set))
 	}
 	return e
+}
+
+// wayBack is how to leave a rollout that is stalled for the revision before.
+func wayBack(s jobspecs.Status, m *jobspecs.Member) []string {
+	if s.UpdateRevision == s.CurrentRevision || s.CurrentRevision == "" || m.Revision != s.UpdateRevision || !holds(s, jobspecs.CondStalled) {
+		return nil
+	}
+	return []string{"stsd rollout undo " + typed(s.Namespace, s.Name)}
+}
+
+// telling is what an explanation says, outermost first, each once.
+type telling struct{ texts []string }
+
+// say adds a text, unless it stands in what was said before.
+func (c *telling) say(text string) {
+	if text != "" && !c.has(text) {
+		c.texts = append(c.texts, text)
+	}
+}
+
+func (c *telling) has(text string) bool {
+	return slices.ContainsFunc(c.texts, func(told string) bool { return strings.Contains(told, text) })
+}
+
+// sentenceOf leaves out the message that was said before.
+func (c *telling) sentenceOf(m *jobspecs.Member, now time.Time) string {
+	short := *m
+	if m.Message != "" && c.has(m.Message) {
+		short.Message = ""
+	}
+	return sentenceOf(&short, now)
 }
 
 // typed is a set or member as a command line takes it.
@@ -96,12 +135,12 @@ func sentenceOf(m *jobspecs.Member, now time.Time) string {
 	switch {
 	case unmade(m):
 		return m.Name + " is not created yet"
-	case m.Available:
+	case m.Available && m.Phase == string(runtime.Running):
 		return fmt.Sprintf("%s is running and available on revision %s", m.Name, m.Revision)
-	case m.Ready:
+	case m.Ready && m.Phase == string(runtime.Running):
 		return fmt.Sprintf("%s is ready, but not yet for min_ready", m.Name)
 	case m.Phase == string(runtime.Running):
-		return fmt.Sprintf("%s is running but not ready: %s", m.Name, m.Message)
+		return m.Name + " is running but not ready" + after(m.Message)
 	}
 	text := fmt.Sprintf("%s is %s", m.Name, m.Phase)
 	if m.Reason != "" {
@@ -122,7 +161,7 @@ func lasting(since, now time.Time) string {
 }
 
 // setReasons are those that lie in the set and not in the member.
-func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
+func (c *telling) setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 	var out []string
 	if !unmade(m) && m.Revision != s.UpdateRevision {
 		text := fmt.Sprintf("it runs revision %s, the set wants %s", m.Revision, s.UpdateRevision)
@@ -130,14 +169,23 @@ func setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 		case s.Paused:
 			text += "; the rollout is paused"
 		case on != nil && on.Member != m.Name:
-			text += fmt.Sprintf("; the rollout waits for %s: %s", on.Member, on.For)
+			text += fmt.Sprintf("; the rollout waits for %s", on.Member)
+			if !c.has(on.For) {
+				text += after(on.For)
+			}
 		}
 		out = append(out, text)
 	}
-	for _, c := range s.Conditions {
-		if c.Type == jobspecs.CondStalled && c.Status {
-			out = append(out, "the set is stalled: "+c.Message)
+	for _, on := range s.Conditions {
+		if on.Type != jobspecs.CondStalled || !on.Status {
+			continue
 		}
+		_, what, _ := strings.Cut(on.Message, ": ") // behind the member's name
+		if c.has(on.Message) || what != "" && c.has(what) {
+			out = append(out, "the set is stalled by it")
+			continue
+		}
+		out = append(out, "the set is stalled: "+on.Message)
 	}
 	if m.Stale {
 		out = append(out, "its next start renders self and set anew (stale)")

@@ -46,33 +46,30 @@ func TestExplainTellsWhatAPodOfSeveralContainersDoes(t *testing.T) {
 			*prepare = container{Name: "prepare", Kind: jobspecs.KindInit, State: "running", StartedAt: ago(200 * time.Second), Reason: runtime.ReasonInitRunning}
 			exporter.State, main.State = "waiting", "waiting"
 		}), `web-0 is Initializing (InitRunning) for 1m30s: init prepare runs
-init prepare runs
 its init containers run to their end, one after the other, before the rest
-init container prepare has run for 3m20s
+init prepare has run for 3m20s
 > stsd logs web-0 -c prepare`},
 		{"an init container failed", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonExited, "prepare: it ended with exit code 3"
 			prepare.ExitCode, prepare.Reason, prepare.Restarts = code(3), runtime.ReasonExited, 4
 			exporter.State, main.State = "waiting", "waiting"
 		}), `web-0 is Backoff (Exited) for 1m30s: prepare: it ended with exit code 3
-prepare: it ended with exit code 3
-container prepare last ended with exit code 3, 4 restarts
+init prepare last ended with exit code 3, 4 restarts
 > stsd logs web-0 -c prepare
 > stsd events web-0`},
 		{"a post_start hook runs", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Starting", runtime.ReasonPostStart, "web: its post_start hook runs"
 			main.Ready, main.Reason = false, runtime.ReasonPostStart
 		}), `web-0 is Starting (PostStartPending) for 1m30s: web: its post_start hook runs
-web: its post_start hook runs
-a container counts as started once its post_start hook has ended
+a container counts as started once its post_start hook has ended, for which it has no time-out; what the hook prints stands in no log
 container web is not ready
-> stsd logs web-0 -c web`},
+> stsd exec web-0 -c web -- ps, which shows whether the hook's command still runs
+> stsd apply FILE, with a hook that ends`},
 		{"a post_start hook failed", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonPostStartFailed, "post_start exec false: exit code 1"
 			main.State, main.Ready, main.Reason = "exited", false, runtime.ReasonPostStartFailed
 			main.ExitCode, main.Signal = code(143), "SIGTERM"
 		}), `web-0 is Backoff (PostStartFailed) for 1m30s: post_start exec false: exit code 1
-post_start exec false: exit code 1
 a container whose post_start hook fails is started anew
 container web ended by signal SIGTERM
 > stsd logs --previous web-0 -c web
@@ -82,9 +79,8 @@ container web ended by signal SIGTERM
 			main.Ready, main.Reason = false, runtime.ReasonPreStop
 			exporter.State, exporter.ExitCode = "exited", code(0)
 		}), `web-0 is Stopping (PreStopRunning) for 1m30s: its pre_stop hook runs
-its pre_stop hook runs
 the stop signal follows its pre_stop hook, and the kill follows when its termination_grace is over
-container exporter last ended with exit code 0, 0 restarts
+sidecar exporter last ended with exit code 0, 0 restarts
 container web has not ended yet
 > stsd logs web-0 -c web`},
 		{"a stop waits for its grace", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
@@ -92,21 +88,19 @@ container web has not ended yet
 			main.Ready = false
 		}), `web-0 is Stopping (StopRequested) for 1m30s
 a container that does not end by itself is killed when its termination_grace is over
-container exporter has not ended yet
+sidecar exporter has not ended yet
 container web has not ended yet
 > stsd logs web-0 -c web`},
 		{"the sandbox ended", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonSandbox, "its sandbox ended"
 			exporter.State, main.State = "exited", "exited"
 		}), `web-0 is Backoff (SandboxEnded) for 1m30s: its sandbox ended
-its sandbox ended
 the container that holds what its containers share has ended: all of them begin again, init containers too
 > stsd events web-0`},
 		{"the image of a sidecar is for another architecture", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Failed", runtime.ReasonWrongPlatform, "image exporter:1 is for linux/arm64"
 			exporter.State, exporter.Reason, main.State = "waiting", runtime.ReasonWrongPlatform, "waiting"
 		}), `web-0 is Failed (WrongPlatform) for 1m30s: image exporter:1 is for linux/arm64
-image exporter:1 is for linux/arm64
 the image is made for another architecture than that of this host
 > docker image inspect -f '{{.Os}}/{{.Architecture}}' exporter:1
 > stsd set image web IMAGE`},
@@ -114,16 +108,13 @@ the image is made for another architecture than that of this host
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonOOMKilled, "exporter: it ran out of memory"
 			exporter.State, exporter.Ready, exporter.OOMKilled, exporter.ExitCode, exporter.Reason = "exited", false, true, code(137), runtime.ReasonOOMKilled
 		}), `web-0 is Backoff (OOMKilled) for 1m30s: exporter: it ran out of memory
-exporter: it ran out of memory
-container exporter was killed because it ran out of memory
+sidecar exporter was killed because it ran out of memory
 > stsd logs --previous web-0 -c exporter
 > stsd events web-0`},
 		{"one of the mains is not ready", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Running", runtime.ReasonNotReady, "web: readiness tcp 10.87.0.10:80: connection refused"
 			main.Ready, main.Reason, main.Message = false, runtime.ReasonNotReady, "readiness tcp 10.87.0.10:80: connection refused"
 		}), `web-0 is running but not ready: web: readiness tcp 10.87.0.10:80: connection refused
-web: readiness tcp 10.87.0.10:80: connection refused
-container web is not ready: readiness tcp 10.87.0.10:80: connection refused
 > stsd logs web-0 -c web`},
 	} {
 		e := explain(jobspecs.Status{UpdateRevision: "web-1", Members: []jobspecs.Member{c.member}}, &c.member, planner.Plan{}, noon)
@@ -145,7 +136,7 @@ func TestEveryReasonThatSomebodyHasToMendHasANextCommand(t *testing.T) {
 	for _, reason := range []string{
 		runtime.ReasonImageMissing, runtime.ReasonImageUnknown, runtime.ReasonPullFailed, runtime.ReasonAccessDenied, runtime.ReasonBadCommand,
 		runtime.ReasonWrongPlatform, runtime.ReasonRunsAsRoot, runtime.ReasonNoMemoryFolder, runtime.ReasonNameTaken, runtime.ReasonPortTaken,
-		runtime.ReasonAddressTaken, runtime.ReasonNetworkTaken, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed, runtime.ReasonInitRunning,
+		runtime.ReasonAddressTaken, runtime.ReasonNetworkTaken, runtime.ReasonNetworkMissing, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed, runtime.ReasonInitRunning,
 		runtime.ReasonPostStart, runtime.ReasonPostStartFailed, runtime.ReasonPreStop, runtime.ReasonSandbox, runtime.ReasonExited,
 		runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonNotReady, runtime.ReasonStartupPending,
 		runtime.ReasonWaitingForFence, runtime.ReasonUnreachable, runtime.ReasonLookFailed, runtime.ReasonNoAddress, runtime.ReasonPaused,
@@ -175,5 +166,79 @@ func TestExplainOfAStopThatASetWaitsFor(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("explanation = %+v\nwant          %+v", got, want)
+	}
+}
+
+func TestWhatToTypeNext(t *testing.T) {
+	type container = jobspecs.MemberContainer
+	for _, c := range []struct {
+		about  string
+		member jobspecs.Member
+		want   []string
+	}{
+		{"a sidecar is paused", several(func(m *jobspecs.Member, _, exporter, _ *container) {
+			m.Namespace, m.Reason, exporter.State, exporter.Reason = "db", runtime.ReasonPaused, "paused", runtime.ReasonPaused
+		}), []string{"docker unpause db.web-0_exporter"}},
+		{"the first main is paused", several(func(m *jobspecs.Member, _, _, main *container) {
+			m.Reason, main.State, main.Reason = runtime.ReasonPaused, "paused", runtime.ReasonPaused
+		}), []string{"docker unpause web-0"}},
+		{"a command that is not there", several(func(m *jobspecs.Member, _, exporter, _ *container) {
+			m.Reason, exporter.Reason, exporter.State, exporter.StartedAt = runtime.ReasonBadCommand, runtime.ReasonBadCommand, "waiting", nil
+		}), []string{"stsd apply FILE, with another command, args or working_dir of sidecar exporter"}},
+		{"a registry refuses", several(func(m *jobspecs.Member, _, _, main *container) {
+			m.Reason, main.Reason, main.Image = runtime.ReasonAccessDenied, runtime.ReasonAccessDenied, "ghcr.io/web:1"
+		}), []string{"docker login ghcr.io, as the user that stsd runs as", "stsd apply FILE, with a registry_auth block for ghcr.io in its container"}},
+		{"a port that another set of ours has", several(func(m *jobspecs.Member, _, _, _ *container) {
+			m.Reason, m.Message = runtime.ReasonPortTaken, "port 127.0.0.1:80/tcp is taken by container shop.db-0 (db:1, ours, of shop/db)"
+		}), []string{"stsd status shop/db"}},
+		{"a port that somebody has", several(func(m *jobspecs.Member, _, _, _ *container) {
+			m.Reason, m.Message = runtime.ReasonPortTaken, "port 127.0.0.1:80/tcp is taken by process nginx (pid 7)"
+		}), []string{"ss -ltnp"}},
+		{"a bind without its source", several(func(m *jobspecs.Member, _, _, _ *container) {
+			m.Reason, m.Message = runtime.ReasonCreateFailed, "invalid mount config for type \"bind\": bind source path does not exist: /srv/x"
+		}), []string{"mkdir -p the source of the bind on the host; it is tried again by itself"}},
+		{"no GPU", several(func(m *jobspecs.Member, _, _, _ *container) {
+			m.Reason, m.Message = runtime.ReasonCreateFailed, `this engine has no driver for gpus = "all"`
+		}), []string{"install the driver's container runtime on the host, or stsd apply FILE without gpus"}},
+	} {
+		if got := advice(&c.member); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.about, got, c.want)
+		}
+	}
+}
+
+func TestAStalledRolloutOffersTheWayBack(t *testing.T) {
+	m := jobspecs.Member{
+		Namespace: "db", Set: "web", Name: "web-1", Phase: "Failed", Reason: runtime.ReasonImageUnknown, Message: "no image web:9", Revision: "web-2",
+		Containers: []jobspecs.MemberContainer{{Name: "web", Kind: jobspecs.KindMain, State: "waiting"}},
+	}
+	s := jobspecs.Status{
+		Namespace: "db", Name: "web", CurrentRevision: "web-1", UpdateRevision: "web-2", Members: []jobspecs.Member{m},
+		Conditions: []jobspecs.Condition{{Type: jobspecs.CondStalled, Status: true, Reason: m.Reason, Message: "web-1: no image web:9"}},
+	}
+	e := explain(s, &m, planner.Plan{}, noon)
+	if want := []string{"docker image ls", "stsd set image db/web IMAGE", "stsd rollout undo db/web"}; !reflect.DeepEqual(e.Next, want) {
+		t.Errorf("next = %q, want %q", e.Next, want)
+	}
+	if want := []string{"the set is stalled by it"}; !reflect.DeepEqual(e.Because, want) {
+		t.Errorf("because = %q, want %q: each once", e.Because, want)
+	}
+	s.UpdateRevision, s.Members[0].Revision, m.Revision = "web-1", "web-1", "web-1"
+	if e := explain(s, &m, planner.Plan{}, noon); strings.Contains(strings.Join(e.Next, "\n"), "undo") {
+		t.Errorf("next = %q: there is no revision to go back to", e.Next)
+	}
+}
+
+func TestWhatAContainerEndedWithLongAgoIsNoReason(t *testing.T) {
+	m := several(func(m *jobspecs.Member, _, _, main *jobspecs.MemberContainer) {
+		m.Phase, m.Reason, m.Message = "Running", runtime.ReasonNotReady, "web: readiness refused"
+		main.Ready, main.ExitCode, main.Message, main.StartedAt = false, code(1), "readiness refused", ago(time.Hour)
+	})
+	if got := causes(&m, noon); len(got) > 0 {
+		t.Errorf("causes = %q, want none", got)
+	}
+	m.Containers[2].StartedAt = ago(time.Minute)
+	if got, want := causes(&m, noon), []string{"container web last ended with exit code 1, 0 restarts"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("causes = %q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
@@ -22,6 +23,9 @@ func (l *loop) rollBack(ctx context.Context, s *sight, failed *planner.Halt) err
 	}
 	halt := l.fail(failed, s.world.Now)
 	c, err := d.takeBack(ctx, v, halt)
+	if err == nil && c.name == halt.Revision {
+		err = errors.New("the last good revision is the one that failed")
+	}
 	if err != nil {
 		d.log.Warn("roll back", "set", l.key.String(), "error", err)
 		return d.store.Learn(l.key, store.Facts{Halted: halt})

@@ -61,9 +61,6 @@ func (e *hookError) Error() string {
 	return fmt.Sprintf("hook %s failed: %s", e.hook.Name, e.why)
 }
 
-// reasonHookFailed is that of a set which a hook keeps from going on.
-const reasonHookFailed = "HookFailed"
-
 func keyOfHook(set *jobspecs.Set, a planner.Action) hookKey {
 	h := hookNamed(set, a.Hook)
 	if h == nil || h.On == jobspecs.OnSetReady {
@@ -230,7 +227,7 @@ func (l *loop) harvest(s *sight) (news bool, err error) {
 		delete(l.hooks, key)
 		news = true
 		for _, e := range passed {
-			l.d.events.record(l.key, l.memberOf(run.action.For), warning, reasonHookFailed, scrubError(e, l.unsaid).Error()+"; it goes on all the same")
+			l.d.events.record(l.key, l.memberOf(run.action.For), warning, planner.ReasonHookFailed, scrubError(e, l.unsaid).Error()+"; it goes on all the same")
 		}
 		l.note(run.action, scrubError(failure, l.unsaid))
 	}

@@ -46,12 +46,12 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	if err != nil {
 		return s, err
 	}
-	pods = scrubPods(pods, l.unsaid)
 	s.world = l.d.world(&s.view, time.Now(), l.overlay(pods, s.view.Members), vols)
 	s.env = l.d.env(&s)
 	l.heedOthers(uses(&s.view), s.world.Set.StartAfter)
 	l.d.surround(&s)
 	l.render(&s)
+	l.hush(&s.world)
 	return s, nil
 }
 
@@ -71,7 +71,8 @@ func (d *Daemon) surround(s *sight) {
 func (l *loop) heed(v *store.View) {
 	if v.Record.Generation != l.gen {
 		l.gen = v.Record.Generation
-		l.unsaid, l.owes = unsaid(v), len(v.Registries) > 0
+		l.owes = len(v.Registries) > 0
+		l.given, l.unsaid = l.d.sensitiveTexts(v), nil
 		clear(l.failing)
 	}
 }
@@ -81,7 +82,7 @@ func (d *Daemon) world(v *store.View, now time.Time, pods []runtime.Pod, vols []
 	r := &v.Record
 	w := planner.World{
 		Now: now, Set: &r.Set, Replicas: r.Replicas, Current: r.Current, Update: r.Update,
-		Paused: r.Paused, Deleting: r.Deleting, Pods: pods, Members: counting(v), Again: again(v, pods),
+		Paused: r.Paused || r.Lost, Deleting: r.Deleting, Pods: pods, Members: counting(v), Again: again(v, pods),
 		Forced: r.Forced, Formed: r.Formed && joined(v.Members), HooksDone: r.HooksDone, Halted: r.Halted,
 		Volumes: map[string]volumes.Volume{}, Records: v.Volumes, Specs: map[planner.Target]planner.Rendered{},
 	}
@@ -227,6 +228,9 @@ func (l *loop) render(s *sight) {
 		}
 	}
 	maps.Copy(l.cache.specs, l.d.renderings(&s.view, env, fresh, s.subnet))
+	if l.unsaid == nil || len(fresh) > 0 {
+		l.unsaid = hcl.Disguises(append(renderedTexts(l.cache.specs), l.given...))
+	}
 	for _, t := range needed {
 		s.world.Specs[t] = freshVolumes(l.cache.specs[t], s.view.Volumes)
 	}

@@ -33,7 +33,8 @@ type loop struct {
 	hooking sync.WaitGroup                  // their goroutines
 	heeds   atomic.Pointer[map[string]bool] // sets of the namespace whose changes matter to it
 
-	unsaid []string // texts of the set that must not be shown
+	given  []string // sensitive texts that the set has, of this generation
+	unsaid []string // they and what was made of them, as hcl.Scrub takes it
 	owes   bool     // pods do not have the credentials of this generation yet
 }
 
@@ -135,14 +136,22 @@ func (l *loop) run(ctx context.Context) {
 // once is one turn. again tells that something was done or learned, so that the
 // world is another one now.
 func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error) {
+	m, start := l.d.metrics, time.Now()
 	s, err := l.look(ctx)
+	m.looked(err)
 	if err != nil {
 		return time.Time{}, false, err
 	}
+	m.took(stepLook, start)
 	if news, err := l.harvest(&s); err != nil || news {
 		return time.Time{}, news, err
 	}
+	start = time.Now()
 	plan := planner.Next(s.world)
+	m.took(stepDecide, start)
+	if s.view.Record.Lost && s.world.Deleting == nil {
+		plan.Actions = nil // not even what ended is cleared away: its labels are all that is known
+	}
 	if plan.Failed != nil && s.world.RollsBack() {
 		return time.Time{}, true, l.rollBack(ctx, &s, plan.Failed)
 	}
@@ -155,7 +164,9 @@ func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error)
 	}
 	l.tellHooks(&s, &plan)
 	l.tell(s, plan)
+	start = time.Now()
 	did, retry := l.act(ctx, s, plan)
+	m.took(stepAct, start)
 	l.hand(ctx, &s)
 	return earliest(plan.Wake, retry), did || learned, nil
 }
@@ -198,7 +209,7 @@ func (l *loop) finish(s sight) error {
 	if err := l.d.store.Delete(l.key, keep); err != nil {
 		return err
 	}
-	l.d.events.record(l.key, "", normal, "Deleted", "the set is deleted")
+	l.d.events.record(l.key, "", normal, deleted, "the set is deleted")
 	l.d.log.Info("deleted", "set", l.key.String())
 	return nil
 }

@@ -3,12 +3,14 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime/sim"
 )
@@ -151,7 +153,7 @@ func TestALeaveHookMayVeto(t *testing.T) {
 		want(t, "members", s.names(), "web-0 Running true, web-1 Running true")
 		no := "hook forget says no: exit code 3: would be lost"
 		stalled := s.condition(jobspecs.CondStalled)
-		want(t, "stalled", fmt.Sprint(stalled.Status, stalled.Reason, stalled.Message), "true"+reasonHookFailed+no)
+		want(t, "stalled", fmt.Sprint(stalled.Status, stalled.Reason, stalled.Message), "true"+planner.ReasonHookFailed+no)
 		want(t, "message of web-1", s.status().Members[1].Message, no)
 		want(t, "event", s.said("Failed"), "hook forget in web-1 (web-1 leaves): "+no)
 		if err := s.scale(1, client.Write{Force: true}); err != nil {
@@ -168,7 +170,7 @@ func TestAFailureThatDoesNotCountLetsTheMemberGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, "members", s.names(), "web-0 Running true")
-		want(t, "event", s.said(reasonHookFailed), "hook forget says no: exit code 1; it goes on all the same")
+		want(t, "event", s.said(planner.ReasonHookFailed), "hook forget says no: exit code 1; it goes on all the same")
 	})
 }
 
@@ -405,6 +407,9 @@ func TestARestartIsDoneOnce(t *testing.T) {
 					made = append(made, e.Member)
 				}
 			}
+			if len(c.ordinals) > 1 {
+				slices.Sort(made) // side by side
+			}
 			want(t, c.name, strings.Join(made, " "), c.want)
 			want(t, "revision", s.status().UpdateRevision, revision)
 		}
@@ -507,5 +512,26 @@ func TestSetsThatNameNothingAreRefused(t *testing.T) {
 				t.Errorf("%s: %s, want %q", c.name, text, c.want)
 			}
 		}
+	})
+}
+
+func TestTheMemberWhoseRoleGoesLastIsUpdatedLast(t *testing.T) {
+	play(t, func(s *stage) {
+		text := strings.Replace(pair("update {\norder = \"role\"\nlast = \"primary\"\n}"), "image = var.image\n", "image = var.image\nprobe \"role\" {\nexec {\ncommand = [\"role\"]\n}\nperiod = \"1s\"\n}\n", 1)
+		s.apply(text)
+		s.world.Say("web-1", "primary")
+		s.world.Say("web-0", "replica")
+		s.settle()
+		before := time.Now()
+		s.apply(text, "image=web:2")
+		var ended []string
+		all, _ := s.events.list()
+		for _, e := range all {
+			if e.Reason == "Stopping" && !e.Time.Before(before) {
+				ended = append(ended, e.Member)
+			}
+		}
+		want(t, "order", strings.Join(ended, " "), "web-0 web-1")
+		want(t, "images", s.images(), "web:2 web:2")
 	})
 }

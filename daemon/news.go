@@ -74,7 +74,7 @@ func restartNews(before, now *jobspecs.Member) []news {
 			out = append(out, news{warning, restarted, subject(now, c) + "restarted" + after(whyEnded(b, c))})
 		}
 	}
-	if out == nil && now.Restarts > before.Restarts {
+	if out == nil && len(now.Containers) == 0 && now.Restarts > before.Restarts {
 		out = append(out, news{warning, restarted, "restarted" + after(now.Message)})
 	}
 	return out
@@ -89,7 +89,7 @@ func initNews(before, now *jobspecs.Member) []news {
 		if c.Kind != jobspecs.KindInit || c.ExitCode == nil || *c.ExitCode == 0 || b == nil || !endedSince(b, c) {
 			continue
 		}
-		out = append(out, news{warning, initFailed, "init container " + c.Name + " failed" + after(howEnded(c))})
+		out = append(out, news{warning, initFailed, kindNamed(c.Kind, c.Name) + " failed" + after(howEnded(c))})
 	}
 	return out
 }
@@ -175,7 +175,7 @@ func subject(m *jobspecs.Member, c *jobspecs.MemberContainer) string {
 	if len(m.Containers) < 2 {
 		return ""
 	}
-	return "container " + c.Name + ": "
+	return kindNamed(c.Kind, c.Name) + ": "
 }
 
 // whyEnded is why a container that was started anew had ended: stsd's own reason,
@@ -225,7 +225,7 @@ func (l *loop) tellNotes(pods []runtime.Pod) {
 		for _, n := range unnoted(p.Notes, l.noted[p.Ordinal]) {
 			message := n.Message
 			if n.Container != "" && len(p.Containers) > 1 {
-				message = "container " + n.Container + ": " + message
+				message = kindNamed(kindOf(p, n.Container), n.Container) + ": " + message
 			}
 			l.d.events.record(l.key, p.Name, map[bool]string{true: warning, false: normal}[n.Warning], n.Reason, message)
 		}
@@ -252,4 +252,13 @@ func unnoted(notes []runtime.Note, last runtime.Note) []runtime.Note {
 		}
 	}
 	return nil
+}
+
+func kindOf(p *runtime.Pod, container string) string {
+	for _, c := range p.Containers {
+		if c.Name == container {
+			return c.Kind
+		}
+	}
+	return jobspecs.KindMain
 }

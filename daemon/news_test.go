@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,14 +82,14 @@ func TestNewsOfAMember(t *testing.T) {
 		}), several(func(m *jobspecs.Member, prepare, _, _ *container) {
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonExited, "prepare: it ended with exit code 1"
 			prepare.ExitCode, prepare.StartedAt, prepare.Reason = code(1), ago(2*time.Minute), runtime.ReasonExited
-		}), []news{{warning, "InitFailed", "init container prepare failed: it ended with exit code 1"}}},
+		}), []news{{warning, "InitFailed", "init prepare failed: it ended with exit code 1"}}},
 		{"an init container failed once more", several(func(m *jobspecs.Member, prepare, _, _ *container) {
 			m.Phase = "Initializing"
 			*prepare = container{Name: "prepare", Kind: jobspecs.KindInit, State: "running", StartedAt: ago(time.Minute), ExitCode: code(1), Restarts: 1}
 		}), several(func(m *jobspecs.Member, prepare, _, _ *container) {
 			m.Phase, m.Reason = "Backoff", runtime.ReasonExited
 			prepare.ExitCode, prepare.StartedAt, prepare.Restarts, prepare.Reason = code(1), ago(time.Minute), 1, runtime.ReasonExited
-		}), []news{{warning, "InitFailed", "init container prepare failed: it ended with exit code 1"}}},
+		}), []news{{warning, "InitFailed", "init prepare failed: it ended with exit code 1"}}},
 		{"its next run began", several(func(m *jobspecs.Member, prepare, _, _ *container) {
 			m.Phase, m.Reason = "Backoff", runtime.ReasonExited
 			prepare.ExitCode, prepare.StartedAt, prepare.Reason = code(1), ago(time.Minute), runtime.ReasonExited
@@ -102,15 +103,15 @@ func TestNewsOfAMember(t *testing.T) {
 		}), several(func(m *jobspecs.Member, prepare, _, _ *container) {
 			m.Phase = "Initializing"
 			*prepare = container{Name: "prepare", Kind: jobspecs.KindInit, State: "running", StartedAt: ago(time.Second), ExitCode: code(1), Restarts: 1}
-		}), []news{{warning, "InitFailed", "init container prepare failed: it ended with exit code 1"}}},
+		}), []news{{warning, "InitFailed", "init prepare failed: it ended with exit code 1"}}},
 		{"a sidecar ended while the member goes on", all, several(func(m *jobspecs.Member, _, exporter, _ *container) {
 			m.Phase, m.Ready = "Running", true
 			exporter.State, exporter.Reason, exporter.Message = "exited", runtime.ReasonExited, "it ended with exit code 2"
-		}), []news{{warning, "Exited", "container exporter: it ended with exit code 2"}}},
+		}), []news{{warning, "Exited", "sidecar exporter: it ended with exit code 2"}}},
 		{"a sidecar was restarted", all, several(func(m *jobspecs.Member, _, exporter, _ *container) {
 			m.Phase, m.Ready, m.Restarts = "Running", true, 1
 			exporter.Restarts, exporter.ExitCode = 1, code(2)
-		}), []news{{warning, "Restarted", "container exporter: restarted: it ended with exit code 2"}}},
+		}), []news{{warning, "Restarted", "sidecar exporter: restarted: it ended with exit code 2"}}},
 	} {
 		if got := newsOf(&c.before, &c.now); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -210,6 +211,26 @@ func TestNotesBecomeEvents(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("events = %+v\nwant     %+v", got, want)
+		}
+	})
+}
+
+func TestTheEventsOfADeletedSetOfTheSameNameAreNotCounted(t *testing.T) {
+	play(t, func(s *stage) {
+		for range 2 {
+			s.events.record(web, "web-0", warning, "Exited", "it ended with exit code 1")
+		}
+		s.events.record(web, "", normal, deleted, "the set is deleted")
+		s.events.record(web, "web-0", warning, "Exited", "it ended with exit code 1")
+		all, _ := s.events.list()
+		var counts []int
+		for _, e := range all {
+			if e.Reason == "Exited" {
+				counts = append(counts, e.Count)
+			}
+		}
+		if want := []int{2, 1}; !slices.Equal(counts, want) {
+			t.Errorf("counts = %v, want %v", counts, want)
 		}
 	})
 }

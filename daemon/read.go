@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon/api"
@@ -95,7 +96,7 @@ func (d *Daemon) bell(key jobspecs.Key) <-chan struct{} {
 }
 
 // Sets lists what is stored.
-func (d *Daemon) Sets(_ context.Context, namespace string) ([]jobspecs.SetRow, error) {
+func (d *Daemon) Sets(ctx context.Context, namespace string) ([]jobspecs.SetRow, error) {
 	records, err := d.store.Records()
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (d *Daemon) Sets(_ context.Context, namespace string) ([]jobspecs.SetRow, e
 		}
 		out = append(out, row)
 	}
-	return out, nil
+	return append(out, d.strayRows(ctx, namespace)...), nil
 }
 
 // stateWord is the condition that matters most.
@@ -201,6 +202,9 @@ func (d *Daemon) Source(_ context.Context, key jobspecs.Key) (client.StoredSourc
 	if err != nil {
 		return client.StoredSource{}, notFoundOr(key, err)
 	}
+	if r.Lost {
+		return client.StoredSource{}, conflict(key, "its spec was lost; apply it again")
+	}
 	s, err := d.store.Scope(key)
 	sources, inputs := hcl.RedactedScope(s.Sources, s.Inputs)
 	return client.StoredSource{Generation: r.Generation, Scope: client.Scope{Sources: sources, Inputs: inputs}, Overrides: r.Overrides}, err
@@ -240,7 +244,11 @@ func (d *Daemon) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOp
 	if err := d.hasContainer(name, o.Container); err != nil {
 		return err
 	}
-	return memberProblem(name, logs.Logs(ctx, name, o, stdout, stderr))
+	err := logs.Logs(ctx, name, o, stdout, stderr)
+	if err != nil && strings.Contains(err.Error(), goes) { // the one that follows may be there
+		err = logs.Logs(ctx, name, o, stdout, stderr)
+	}
+	return d.insideProblem(ctx, asked{name, o.Container, o.Previous}, err)
 }
 
 // Exec runs a command in a member.
@@ -253,7 +261,7 @@ func (d *Daemon) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecO
 		return 0, err
 	}
 	code, err := execs.Exec(ctx, name, o)
-	return code, memberProblem(name, err)
+	return code, d.insideProblem(ctx, asked{name: name, container: o.Container}, err)
 }
 
 func unsupported(what string) error {
@@ -307,7 +315,7 @@ func (d *Daemon) Explain(ctx context.Context, namespace, member string) (jobspec
 	for i := range s.Members {
 		if s.Members[i].Name == member {
 			e := explain(s, &s.Members[i], plan, time.Now())
-			e.Events = d.lastEvents(key, member, 10)
+			e.Events = d.lastEvents(key, member, s.Created, 10)
 			return e, nil
 		}
 	}
@@ -336,12 +344,12 @@ func (d *Daemon) setOf(namespace, member string) (jobspecs.Key, error) {
 	}
 }
 
-// lastEvents are the newest of a member and of its set.
-func (d *Daemon) lastEvents(key jobspecs.Key, member string, n int) []jobspecs.Event {
+// lastEvents are the newest of a member and of its set, since that was made.
+func (d *Daemon) lastEvents(key jobspecs.Key, member string, since time.Time, n int) []jobspecs.Event {
 	all, _ := d.events.list()
 	out := []jobspecs.Event{}
 	for _, e := range all {
-		if e.Namespace == key.Namespace && e.Set == key.Name && (e.Member == member || e.Member == "") {
+		if e.Namespace == key.Namespace && e.Set == key.Name && (e.Member == member || e.Member == "") && !e.Time.Before(since) {
 			out = append(out, e.Event)
 		}
 	}

@@ -3,26 +3,68 @@ package daemon
 import (
 	"slices"
 
+	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs/hcl"
 	"github.com/stsd/stsd/runtime"
 )
 
-// unsaid are the texts that must not be shown of a set: an engine that refuses a
-// command or an option quotes it.
-func unsaid(v *store.View) []string {
-	var out []string
-	out = append(out, hcl.SensitiveTexts(&v.Record.Set, v.Record.Template)...)
-	for i := range v.Revisions {
-		out = append(out, hcl.SensitiveTexts(&v.Record.Set, v.Revisions[i].Template)...)
+// unsaid are the texts that must not be shown of a set: its sensitive inputs and
+// secrets and what was made of them, in every way in which an engine or a program
+// that it runs may write them.
+func (d *Daemon) unsaid(v *store.View) []string {
+	return hcl.Disguises(d.sensitiveTexts(v))
+}
+
+func (d *Daemon) sensitiveTexts(v *store.View) []string {
+	set := &v.Record.Set
+	out := hcl.SensitiveTexts(set, v.Record.Template)
+	if s, err := d.store.Scope(set.Key()); err == nil { // else there is nothing that was given
+		out = append(out, hcl.SensitiveInputs(s.Sources, s.Inputs)...)
 	}
-	for _, a := range v.Registries {
-		if a.Password != "" {
-			out = append(out, a.Password)
+	for i := range v.Revisions {
+		r := &v.Revisions[i]
+		out = append(out, hcl.SensitiveTexts(set, r.Template)...)
+		out = append(out, hcl.SensitiveInputs(r.Origin.Source, r.Origin.Inputs)...)
+	}
+	if secrets, err := d.store.Secrets(); err == nil {
+		for _, x := range secrets {
+			if x.Namespace == set.Namespace {
+				out = append(out, x.Value)
+			}
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
+	for _, a := range v.Registries {
+		out = append(out, a.Password)
+	}
 	return out
+}
+
+// renderedTexts are the sensitive files of members as they are rendered.
+func renderedTexts(specs map[planner.Target]planner.Rendered) []string {
+	var out []string
+	for _, r := range specs {
+		for i := range r.Spec.Containers {
+			for _, f := range r.Spec.Containers[i].Files {
+				if f.Sensitive {
+					out = append(out, string(f.Content))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// hush takes what must not be shown out of what the engine says and of what
+// rendering says.
+func (l *loop) hush(w *planner.World) {
+	w.Pods = scrubPods(w.Pods, l.unsaid)
+	for t, r := range w.Specs {
+		if r.Err != nil {
+			r.Err = scrubError(r.Err, l.unsaid)
+			w.Specs[t] = r
+		}
+	}
 }
 
 // scrubPods takes what must not be shown out of what an engine says of pods.

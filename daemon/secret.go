@@ -183,7 +183,7 @@ func secretInUse(name string, users []string) error {
 		Detail: "confirm with the secret's name, or --yes",
 	}
 	for _, set := range users {
-		p.Data = append(p.Data, fmt.Sprintf("data: set %s uses it; its next apply makes another one and replaces its members", set))
+		p.Data = append(p.Data, fmt.Sprintf("value: set %s uses it; its next apply makes another one and replaces its members", set))
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"sort"
@@ -26,6 +27,11 @@ func (l *loop) tell(s sight, plan planner.Plan) {
 	status.Created = s.view.Record.Created
 	if o := s.view.Record.Overrides; !reflect.DeepEqual(o, jobspecs.Overrides{}) {
 		status.Overrides = &o
+	}
+	if s.view.Record.Lost {
+		status.Paused = false // nobody asked for it
+		setCondition(&status, jobspecs.CondPaused, false, "", "")
+		setCondition(&status, jobspecs.CondStalled, true, reasonSpecLost, specLost(l.key))
 	}
 	tellRolled(&status, s.view.Record.Rolled, typed(l.key.Namespace, l.key.Name))
 	l.tellFailures(&status)
@@ -172,6 +178,7 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 			if p.Address.IsValid() {
 				m.Address = p.Address
 			}
+			m.Also = furtherAddresses(p)
 			m.Running = !p.StartedAt.IsZero() && (p.Phase == runtime.Running || p.Phase == runtime.Starting || p.Phase == runtime.Stopping)
 			m.Ready = p.Ready && p.Phase == runtime.Running
 			m.Leaving = leaving[m.Name] || p.Phase == runtime.Stopping
@@ -180,6 +187,17 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 		out.Members = append(out.Members, m)
 	}
 	return out
+}
+
+// furtherAddresses are those of a pod beside the one that is reserved for it.
+func furtherAddresses(p *runtime.Pod) (list []netip.Addr) {
+	if p.Address6.IsValid() {
+		list = append(list, p.Address6)
+	}
+	for _, e := range p.Joined {
+		list = append(list, e.Addresses...)
+	}
+	return list
 }
 
 // staticNames is the part that does not depend on members.

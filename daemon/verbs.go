@@ -17,6 +17,9 @@ import (
 // override works out a change of a stored set that leaves its source alone.
 func (d *Daemon) override(ctx context.Context, v *store.View, cause string, edit func(*jobspecs.Overrides)) (*change, error) {
 	key := v.Record.Key()
+	if v.Record.Lost {
+		return nil, conflict(key, "its spec was lost; apply it again first")
+	}
 	scope, err := d.store.Scope(key)
 	if err != nil {
 		return nil, err
@@ -304,7 +307,7 @@ func (d *Daemon) orphan(v *store.View, r client.DeleteRequest) (client.Result, e
 	if err := d.store.Delete(key, keep); err != nil {
 		return result, err
 	}
-	d.events.record(key, "", normal, "Orphaned", "the set is forgotten, its members run on")
+	d.events.record(key, "", normal, orphaned, "the set is forgotten, its members run on")
 	d.Kick(key)
 	return result, nil
 }

@@ -534,8 +534,8 @@ func (s *Snapshot) target(q question, m *member) string {
 // records are the addresses that the client finds the member at.
 func (m *member) records(owner string, v view) []Record {
 	var records []Record
-	for _, addr := range m.hostFor(v).addrs {
-		if addr.IsValid() {
+	for f := range 2 {
+		if addr := m.hostFor(v, f).addrs[f]; addr.IsValid() {
 			records = append(records, Record{Name: owner, Type: addrType(addr), TTL: m.set.ttl, Addr: addr})
 		}
 	}

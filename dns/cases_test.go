@@ -194,7 +194,7 @@ func designCases() []designCase {
 		{n: 58, says: "host view: example.test A: REFUSED; web-0.svc → (VM mode) 127.87.* else pod IP", proof: "dns.TestWhoIsForwardedFor dns.TestAMemberIsFoundWhereTheClientIs"},
 		{n: 59, says: "web-2 becomes ready: in web.svc within 100 ms of the state change", proof: "dns.TestPublishIsSeenAtOnce daemon.TestAChangeIsSeenWithin50ms"},
 		{n: 60, says: "delete web-1: gone from DNS before SIGTERM is sent", proof: "dns.TestPublishIsSeenAtOnce daemon.TestAMemberLeavesTheSetsNameBeforeItIsStopped"},
-		{n: 61, says: "recreate web-1: same IP; A identical; old TCP peers get RST", proof: "daemon.TestAMemberComesBackUnderItsAddress"},
+		{n: 61, says: "recreate web-1: same IP; A identical; old TCP peers get RST", proof: "daemon.TestAMemberComesBackUnderItsAddress test/e2e.TestPeersOfAMemberThatCameBackAreReset"},
 		{n: 62, says: "web-1's slot with publish=always, container down: A present, not in web.svc", proof: "dns.TestASetWithNobodyReadyIsNoDataWhileItsMembersHaveNames"},
 		{n: 63, says: "stsd SIGKILL + restart with held socket during 200 lookups: 0 failures, answers from snapshot before the engine lists", proof: "dns.TestARestartLosesNoQuery daemon.TestTheStoredNamesAnswerBeforeTheEngine test/e2e.TestAKilledDaemonLosesNoLookUp"},
 		{n: 64, says: "engine unreachable at start, no snapshot: SERVFAIL for own names, never NXDOMAIN", proof: "dns.TestNothingIsKnownBeforeTheFirstSnapshot dns.TestIgnoranceIsNoDenial"},

@@ -158,7 +158,7 @@ func (s *scratch) addresses(b []byte, q *plain, v view) ([]byte, int) {
 	}
 	for i := range s.hosts {
 		m := s.hosts[(i+turn)%len(s.hosts)]
-		packed := m.hostFor(v).packed[f]
+		packed := m.hostFor(v, f).packed[f]
 		if len(packed) == 0 {
 			continue
 		}

@@ -372,8 +372,24 @@ func (m *member) listed(client *set) bool {
 	return m.Ready || client == m.set
 }
 
-// hostFor is where the client finds the member: on a network that they share, else on the member's own.
-func (m *member) hostFor(v view) *host {
+// hostFor is where the client finds the member under an address of that family: on the network that it asks from, else,
+// for a member, on another one that both are on.
+func (m *member) hostFor(v view, family int) *host {
+	h := m.nearest(v)
+	if v.member == nil || len(m.hosts) == 1 || h.addrs[family].IsValid() {
+		return h
+	}
+	for i := range m.hosts {
+		o := &m.hosts[i]
+		if o.addrs[family].IsValid() && o.network != nil && slices.Contains(v.member.networks, o.network) {
+			return o
+		}
+	}
+	return h
+}
+
+// nearest is where the client finds the member: on the network that it asks from, else on the member's own.
+func (m *member) nearest(v view) *host {
 	if v.host && m.loopback != nil {
 		return m.loopback
 	}

@@ -3,9 +3,12 @@ package dns
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +44,40 @@ func TestAMemberIsFoundWhereTheClientIs(t *testing.T) {
 	}
 	if a := s.Answer(ip(container), "10.0.30.172.in-addr.arpa", TypePTR); len(a.Records) != 1 || a.Records[0].Target != "web-0.web."+long {
 		t.Errorf("address on the joined network: %s", a)
+	}
+}
+
+// Two members whose own network has IPv4 alone find each other by IPv6 on a network that both joined.
+func TestMembersFindEachOtherByIPv6WhereBothAre(t *testing.T) {
+	t.Parallel()
+	z := dual()
+	z.Networks = append(z.Networks, Network{Subnet: netip.MustParsePrefix("172.31.0.0/24"), More: []netip.Prefix{netip.MustParsePrefix("fd00:31::/64")}})
+	z.Sets[0].Members[1].Also = []netip.Addr{ip("172.31.0.11"), ip("fd00:31::11")}
+	z.Sets[0].Members[2].Also = []netip.Addr{ip("172.31.0.12"), ip("fd00:31::12")}
+	server := NewServer(Config{})
+	server.Publish(Build(z))
+	for _, c := range []struct{ what, client, name, want string }{
+		{"IPv4 on their own network", "10.87.0.12", "web-1.svc. A", "10.87.0.11"},
+		{"IPv6 where both are", "10.87.0.12", "web-1.svc. AAAA", "fd00:31::11"},
+		{"the set's too", "10.87.0.12", "web.svc. AAAA", "fd00:31::11 fd00:87::10"},
+		{"not one that is not there", "10.87.0.10", "web-1.svc. AAAA", ""},
+		{"nor of one that is not there", "10.87.0.12", "db-0.svc. AAAA", ""},
+		{"another container of the network", "172.31.0.99", "web-1.svc. AAAA", "fd00:31::11"},
+		{"another container of their own network", container, "web-1.svc. AAAA", ""},
+		{"the host", "127.0.0.1", "web-1.svc. AAAA", ""},
+	} {
+		name, qtype := cutQuery(c.name)
+		var found []string
+		for _, addr := range addrsOf(server.Snapshot().Answer(ip(c.client), name, qtype)) {
+			found = append(found, addr.String())
+		}
+		slices.Sort(found)
+		if got := strings.Join(found, " "); got != c.want {
+			t.Errorf("%s: %s for %s = %q, want %q", c.what, c.name, c.client, got, c.want)
+		}
+		if len(found) < 2 && !checkFast(t, server, ip(c.client), ask4(name, qtype)) {
+			t.Errorf("%s: not answered the fast way", c.what)
+		}
 	}
 }
 

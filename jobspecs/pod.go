@@ -25,6 +25,10 @@ type PodSpec struct {
 	Gateway  netip.Addr   `json:"gateway"` // where DNS answers
 	Address  netip.Addr   `json:"address"` // reserved for this ordinal; zero where the engine gives one
 
+	// Networks are those of others that the pod joins beside its own, by name,
+	// sorted: the pod's, the service's and both names together are its aliases there.
+	Networks []string `json:"networks,omitempty"`
+
 	Labels           map[string]string `json:"labels,omitempty"`
 	ExtraHosts       map[string]string `json:"extra_hosts,omitempty"` // name → address
 	Sysctls          map[string]string `json:"sysctls,omitempty"`

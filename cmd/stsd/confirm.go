@@ -63,9 +63,10 @@ func (a *app) showData(p *client.Problem) {
 	}
 }
 
-// dataLine marks what would be lost sight of; the daemon may have done so.
+// dataLine marks what would be lost sight of; the daemon may have done so, or
+// said what else it is.
 func dataLine(d string) string {
-	if strings.HasPrefix(d, "data:") {
+	if strings.HasPrefix(d, "data:") || strings.HasPrefix(d, "value:") {
 		return d
 	}
 	return "data: " + d

@@ -55,10 +55,10 @@ func begun(m jobspecs.Member, container string) *time.Time {
 	return m.StartedAt
 }
 
-// containerRows are the containers of members that have several, as the last part
-// of status and explain.
+// containerRows are the containers of a member, as the last part of status and
+// explain: where there are several, or the one is not well.
 func (a *app) containerRows(member string, containers []jobspecs.MemberContainer) [][]string {
-	if len(containers) < 2 {
+	if len(containers) == 1 && containers[0].Ready {
 		return nil
 	}
 	var rows [][]string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -187,5 +188,18 @@ prod/web-2  removed
 `
 	if out.String() != shown {
 		t.Errorf("progress:\n%swant\n%s", out.String(), shown)
+	}
+}
+
+func TestTheOneContainerOfAMemberIsShownWhereItIsNotWell(t *testing.T) {
+	t.Parallel()
+	a := &app{now: time.Now}
+	code := 3
+	ill := jobspecs.MemberContainer{Name: "web", Kind: jobspecs.KindMain, State: "exited", Restarts: 4, ExitCode: &code}
+	if got, want := a.containerRows("", []jobspecs.MemberContainer{ill}), [][]string{{"web", "container", "exited", "not ready", "4", "-", "-", "exit code 3"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("rows = %q, want %q", got, want)
+	}
+	if got := a.containerRows("", []jobspecs.MemberContainer{{Name: "web", Kind: jobspecs.KindMain, State: "running", Ready: true}}); got != nil {
+		t.Errorf("rows = %q, want none", got)
 	}
 }

@@ -23,13 +23,14 @@ import (
 // daemonFlags are those of `stsd daemon`.
 type daemonFlags struct {
 	dataDir, socket, dockerHost, runDir string
+	takeOver, metrics                   string
 	subnetPool, domain, engine          string
 	dnsListen, dnsForward, dnsAllow     []string
 	logLevel, logFormat                 string
 }
 
 // unsupportedDaemonFlags are known by name.
-var unsupportedDaemonFlags = []string{"listen", "metrics", "config", "take-over"}
+var unsupportedDaemonFlags = []string{"listen", "config"}
 
 func newDaemonCmd(a *app) *cobra.Command {
 	var f daemonFlags
@@ -53,6 +54,7 @@ func newDaemonCmd(a *app) *cobra.Command {
 	dataDir, socket := defaultPaths(a)
 	fl := cmd.Flags()
 	fl.StringVar(&f.dataDir, "data-dir", dataDir, "folder of the state file")
+	fl.StringVar(&f.takeOver, "take-over", "", "id of a state file that was lost (label stsd.daemon of its containers): its sets are put together from labels, nobody is restarted")
 	fl.StringVar(&f.socket, "socket", socket, "unix socket to serve on")
 	fl.StringVar(&f.dockerHost, "docker-host", "", "address of the Docker engine (default: DOCKER_HOST, else the local socket)")
 	fl.StringVar(&f.runDir, "run-dir", "", "folder of the members' resolver files (default /run/stsd, or $XDG_RUNTIME_DIR/stsd)")
@@ -62,6 +64,7 @@ func newDaemonCmd(a *app) *cobra.Command {
 	fl.StringSliceVar(&f.dnsForward, "dns-forward", nil, "servers that foreign names go to (default: the host's); \"off\" refuses them")
 	fl.StringSliceVar(&f.dnsAllow, "dns-allow-from", nil, "networks, as in 192.168.0.0/16, whose machines may ask for members' names too; nothing is forwarded for them")
 	fl.StringVar(&f.engine, "engine", "docker", "what runs the members: docker, or sim (in memory, to try specs and commands on)")
+	fl.StringVar(&f.metrics, "metrics", "", "TCP address for Prometheus, as in :9187, on loopback where it names no host; whoever reaches it may read it. The socket has /metrics in any case")
 	fl.StringVar(&f.logLevel, "log-level", "info", "trace, debug, info, warn, error")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	for _, name := range unsupportedDaemonFlags {
@@ -115,14 +118,14 @@ func (f daemonFlags) config(logs io.Writer) (daemon.Config, error) {
 		return daemon.Config{}, fmt.Errorf("--subnet-pool %q: want an IPv4 prefix of /22 or larger, as in %s", f.subnetPool, docker.DefaultPool)
 	}
 	cfg := daemon.Config{
-		DataDir: f.dataDir, Socket: f.socket, Domain: f.domain, Version: stsdVersion(),
+		DataDir: f.dataDir, TakeOver: f.takeOver, Socket: f.socket, Domain: f.domain, Version: stsdVersion(), Metrics: f.metrics,
 		Log:    hclog.New(&hclog.LoggerOptions{Name: "stsd", Level: level, Output: logs, JSONFormat: f.logFormat == "json"}),
 		DNSOff: f.engine == "sim",
 		Engine: func(id string, h daemon.Hooks) (daemon.Parts, error) {
 			if f.engine == "sim" {
 				return simParts(id), nil
 			}
-			return dockerParts(docker.Config{Host: f.dockerHost, Daemon: id, Pool: pool, RunDir: f.runDir, NetworkReady: h.NetworkReady, Changed: h.Changed})
+			return dockerParts(docker.Config{Host: f.dockerHost, Daemon: id, Pool: pool, RunDir: f.runDir, NetworkReady: h.NetworkReady, Changed: h.Changed, Called: h.Called})
 		},
 	}
 	return cfg, f.dns(&cfg)
@@ -202,7 +205,7 @@ func dockerParts(cfg docker.Config) (daemon.Parts, error) {
 			found, err := host.Networks(ctx)
 			out := make([]daemon.Network, len(found))
 			for i, n := range found {
-				out[i] = daemon.Network{Namespace: n.Namespace, Name: n.Name, Subnet: n.Subnet, Gateway: n.Gateway, Others: n.Others}
+				out[i] = daemon.Network{Namespace: n.Namespace, Name: n.Name, Subnet: n.Subnet, More: n.More, Gateway: n.Gateway, Internal: n.Internal, Others: n.Others}
 			}
 			return out, err
 		},

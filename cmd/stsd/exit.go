@@ -148,6 +148,9 @@ func (a *app) next(cmd *cobra.Command, err error) []string {
 	}
 	var p *client.Problem
 	if errors.As(err, &p) && p.Type == client.ProblemUnconfirmed {
+		if verbOf(cmd) == "secret rm" {
+			return []string{fmt.Sprintf("stsd secret rm %s --yes, when the value may go", asGiven(cmd, p.Set))}
+		}
 		return []string{fmt.Sprintf("stsd %s … --yes, when the data may go", verbOf(cmd))}
 	}
 	if errors.As(err, &p) && p.Type == client.ProblemGuard {
@@ -157,6 +160,16 @@ func (a *app) next(cmd *cobra.Command, err error) []string {
 		return []string{"stsd version, which shows what the daemon sees of the engine"}
 	}
 	return nil
+}
+
+// asGiven is a name as the command line has it, with its namespace where it was typed.
+func asGiven(cmd *cobra.Command, name string) string {
+	for _, arg := range cmd.Flags().Args() {
+		if strings.HasSuffix(arg, "/"+name) {
+			return arg
+		}
+	}
+	return name
 }
 
 // startOne says how to get a daemon.

@@ -68,9 +68,9 @@ func TestSecretsAreRemoved(t *testing.T) {
 		t.Errorf("sent %+v, want %+v", s.Got(), want)
 	}
 	s = secretive()
-	s.Loss = []string{"data: set web uses it"}
+	s.Loss = []string{"value: set web uses it"}
 	got = against(t, s).run("secret", "rm", "cookie")
-	if got.code != exitRefused || !strings.HasPrefix(got.stderr, "data: set web uses it\n") || got.stdout != "" {
+	if got.code != exitRefused || !strings.HasPrefix(got.stderr, "value: set web uses it\n") || !strings.Contains(got.stderr, "--yes, when the value may go") || got.stdout != "" {
 		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 	if got := against(t, s).run("secret", "rm"); got.code != exitUsage {

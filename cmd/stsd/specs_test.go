@@ -47,7 +47,7 @@ func TestEachFileIsAScopeOfItsOwn(t *testing.T) {
 	s := apitest.World()
 	c := against(t, s)
 	dir := folder(t, map[string]string{
-		"a.hcl":          named("a", "var.image", "variable \"image\" {}\n"),
+		"a.hcl":          named("a", "var.image", "variable \"picture\" {}\n"),
 		"both/b.hcl":     named("b", "var.other", ""),
 		"both/v.hcl":     "variable \"other\" {}\n",
 		"both/README.md": "# not a spec\n",
@@ -175,7 +175,7 @@ func TestDeleteOfFilesNamesTheirSetsBackwards(t *testing.T) {
 	other := jobspecs.Key{Namespace: "default", Name: "app"}
 	s.Statuses[other] = s.Statuses[apitest.Web]
 	c := against(t, s)
-	file := write(t, "two.hcl", spec+named("app", `var.image`, "variable \"image\" {}\n"))
+	file := write(t, "two.hcl", spec+named("app", `var.image`, "variable \"picture\" {}\n"))
 	if got := c.run("delete", "-f", file, "--cascade=orphan"); got.code != exitOK {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
@@ -215,5 +215,17 @@ func TestExamplesAreValid(t *testing.T) {
 		if got := c.run("validate", "-"); got.code != exitOK || got.stderr != "" {
 			t.Errorf("%s: exit %d: %s", name, got.code, got.stderr)
 		}
+	}
+}
+
+func TestValidateSaysWhichValuesItDidWithout(t *testing.T) {
+	t.Parallel()
+	file := write(t, "web.hcl", "variable \"password\" {\n  sensitive = true\n}\nvariable \"picture\" {}\nstatefulset \"web\" {\n  container \"web\" {\n    image = var.picture\n\n    file \"/pw\" {\n      content = var.password\n    }\n  }\n}\n")
+	c := against(t, apitest.World())
+	if got := c.run("validate", file); got.code != exitOK || got.stdout != "valid: 1 set; what depends on password, picture was not checked\n" {
+		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := c.run("validate", file, "-var", "picture=web:1", "-var", "password=secret"); got.stdout != "valid: 1 set\n" {
+		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,13 +37,22 @@ func (a *app) validate(f *specFlags, args []string) error {
 	err = a.show(view{doc: orEmpty(s.found), table: func(w io.Writer) {
 		a.diagnose(s.found)
 		if !hcl.HasErrors(s.found) {
-			fmt.Fprintln(w, "valid: "+count(len(s.sets), "set"))
+			fmt.Fprintln(w, "valid: "+count(len(s.sets), "set")+unchecked(s.unset))
 		}
 	}})
 	if errs, warnings := tally(s.found); err == nil && (errs > 0 || f.strict && warnings > 0) {
 		return quietly(exitFailure)
 	}
 	return err
+}
+
+// unchecked names the variables without a value: what depends on them was not
+// checked.
+func unchecked(unset []string) string {
+	if len(unset) == 0 {
+		return ""
+	}
+	return "; what depends on " + strings.Join(unset, ", ") + " was not checked"
 }
 
 // diagnose prints diagnostics for people.

@@ -68,6 +68,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/dns/trace", summary: "Questions to DNS from now on, one a line", query: dnsTraceParams, out: client.DNSTraced{}, stream: streamLines, handle: dnsTrace},
 		{method: "GET", path: "/v1/version", summary: "Which daemon answers", out: client.Version{}, handle: version},
 		{method: "GET", path: "/v1/openapi.json", summary: "This document", out: map[string]any{}, handle: document},
+		{method: "GET", path: "/metrics", summary: "What is counted, for Prometheus", stream: streamText, handle: metrics},
 		{method: "GET", path: "/healthz", summary: "200 while the daemon runs", stream: streamText, handle: healthz},
 		{method: "GET", path: "/readyz", summary: "200 while the engine answers, else 503", stream: streamText, handle: readyz},
 	}
@@ -172,6 +173,11 @@ func version(s *Server, w http.ResponseWriter, r *http.Request) error {
 }
 
 func document(_ *Server, w http.ResponseWriter, _ *http.Request) error { return answer(w, Document()) }
+
+func metrics(s *Server, w http.ResponseWriter, r *http.Request) error {
+	s.Service.Metrics().ServeHTTP(w, r)
+	return nil
+}
 
 func healthz(_ *Server, w http.ResponseWriter, _ *http.Request) error { return text(w, "ok\n") }
 

@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -49,6 +50,9 @@ type Service interface {
 	// TraceDNS gives every question from now on to each until ctx ends; start is
 	// called once it begins. name "" is any.
 	TraceDNS(ctx context.Context, name string, start func() error, each func(client.DNSTraced) error) error
+
+	// Metrics serves everything that is counted, as Prometheus reads it.
+	Metrics() http.Handler
 
 	Version(ctx context.Context) client.Version
 	// Ready tells whether the engine answers.

@@ -94,7 +94,7 @@ func (w *World) describe(s *slot) string {
 	switch {
 	case p == nil:
 		return "not created yet"
-	case w.disconnected(s):
+	case w.disconnected(s) && w.unreachable(s):
 		return w.disconnection(s)
 	case p.Phase == runtime.Running && p.Ready:
 		return fmt.Sprintf("ready for %s of min_ready %s", round(w.Now.Sub(p.ReadySince)), w.Set.Update.MinReady)

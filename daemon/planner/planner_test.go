@@ -349,6 +349,23 @@ func TestAMemberTakenOffItsNetworkIsReported(t *testing.T) {
 	}
 }
 
+func TestAMemberTakenOffANetworkThatItJoinedIsReported(t *testing.T) {
+	address := netip.MustParseAddr("10.87.0.10")
+	w := world(replicas(1), pod(0, "r1", func(p *runtime.Pod) { p.Address, p.Rendering, p.Detached = address, "x", []string{"edge", "shop"} }))
+	spec := w.spec(0, "r1")
+	spec.Address, spec.Network, spec.Service = address, "stsd", "front"
+	w.Specs[Target{0, "r1"}] = Rendered{Spec: spec, Digest: "x"}
+	s := Status(w, Next(w))
+	text := "container web-0 was taken off network edge; docker network connect --alias web-0 --alias front --alias web-0.front edge web-0 brings it back"
+	if m := s.Members[0]; m.Reason != ReasonDisconnected || m.Message != text || !m.Ready || !m.Available {
+		t.Errorf("member = (%s) %s, ready %t, available %t", m.Reason, m.Message, m.Ready, m.Available)
+	}
+	want := jobspecs.Condition{Type: jobspecs.CondDegraded, Status: true, Reason: ReasonDisconnected, Message: "web-0: " + text}
+	if s.Conditions[4] != want {
+		t.Errorf("condition = %+v, want %+v", s.Conditions[4], want)
+	}
+}
+
 func TestWhichRevisionAMemberIsMadeOf(t *testing.T) {
 	lost := running("web-0", "web-1")
 	for _, c := range []struct {

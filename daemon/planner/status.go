@@ -88,6 +88,7 @@ const (
 	ReasonMayNeedPeers = "MayNeedPeers" // it waits for one that may be waiting for it
 	ReasonByUser       = "ByUser"       // Stopped: until `stsd start`
 	ReasonDisconnected = "Disconnected" // Running: its container was taken off its network
+	ReasonHookFailed   = "HookFailed"   // any: a hook that has to run for it fails; a leave hook says no so
 )
 
 // memberStatus is one row of ps.
@@ -121,19 +122,24 @@ func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
 	return m
 }
 
-// cutOff says of a member that runs and that nobody reaches why that is so.
+// cutOff says of a member that runs and that nobody, or not everybody, reaches why
+// that is so.
 func (w *World) cutOff(m *jobspecs.Member, s *slot) {
-	if !w.disconnected(s) || m.Reason != "" && m.Reason != runtime.ReasonNotReady {
+	if !w.disconnected(s) || m.Reason != "" && (m.Reason != runtime.ReasonNotReady || !w.unreachable(s)) {
 		return
 	}
 	m.Reason, m.Message = ReasonDisconnected, w.disconnection(s)
 }
 
-// disconnected tells whether a running pod has lost the address it was given:
-// somebody took its container off its network.
+// disconnected tells whether a running pod has lost the address it was given, or
+// its place on a network that it joined: somebody took its container off.
 func (w *World) disconnected(s *slot) bool {
-	return s.pod != nil && s.pod.Phase == runtime.Running && !s.pod.StartedAt.IsZero() && !s.pod.Address.IsValid() &&
-		w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Address.IsValid()
+	return s.pod != nil && s.pod.Phase == runtime.Running && !s.pod.StartedAt.IsZero() && (w.unreachable(s) || len(s.pod.Detached) > 0)
+}
+
+// unreachable: it is off its own network.
+func (w *World) unreachable(s *slot) bool {
+	return !s.pod.Address.IsValid() && w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Address.IsValid()
 }
 
 // disconnection is the sentence for it, with the cure.
@@ -144,6 +150,11 @@ func (w *World) disconnection(s *slot) string {
 		part = jobspecs.PartSandbox
 	}
 	name := jobspecs.ContainerName(w.Set.Namespace, s.name, part)
+	if !w.unreachable(s) {
+		off := s.pod.Detached[0]
+		return fmt.Sprintf("container %s was taken off network %s; docker network connect --alias %s --alias %s --alias %s.%s %s %s brings it back",
+			name, off, s.name, spec.Service, s.name, spec.Service, off, name)
+	}
 	return fmt.Sprintf("container %s was taken off network %s; docker network connect --ip %s %s %s brings it back",
 		name, spec.Network, spec.Address, spec.Network, name)
 }
@@ -159,7 +170,7 @@ func (w *World) fromPod(m *jobspecs.Member, s *slot) {
 	if w.bereft(s) != "" && w.lostVolume(s) != "" {
 		m.Reason, m.Message = ReasonVolumeLost, m.Waiting
 	}
-	m.Restarts, m.Image, m.ImageID, m.Role = p.Restarts, p.Image, p.ImageID, p.Role
+	m.Restarts, m.Image, m.ImageID, m.Role = restarts(p), p.Image, p.ImageID, p.Role
 	m.StartedAt, m.Since = timeOrNil(p.StartedAt), timeOrNil(p.Since)
 	m.Stale = p.Started != "" && p.Rendering != "" && p.Started != p.Rendering
 	if p.Address.IsValid() {
@@ -168,6 +179,20 @@ func (w *World) fromPod(m *jobspecs.Member, s *slot) {
 	for _, c := range p.Containers {
 		m.Containers = append(m.Containers, containerStatus(c))
 	}
+}
+
+// restarts counts those of init containers too while the pod has not got past them.
+func restarts(p *runtime.Pod) int {
+	n := 0
+	for _, c := range p.Containers {
+		if c.Kind != jobspecs.KindInit && (!c.StartedAt.IsZero() || c.ExitCode != nil) {
+			return p.Restarts
+		}
+		if c.Kind == jobspecs.KindInit {
+			n += c.Restarts
+		}
+	}
+	return p.Restarts + n
 }
 
 func containerStatus(c runtime.Container) jobspecs.MemberContainer {

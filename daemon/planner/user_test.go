@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,5 +169,70 @@ func TestAMemberThatWasStoppedIsShownSo(t *testing.T) {
 	want := `Stopped ByUser "stopped by the user; stsd start web-1 brings it back"; 2 of 2 members are available, 1 stopped by the user`
 	if got != want {
 		t.Errorf("status = %s, want %s", got, want)
+	}
+}
+
+func TestWhatBecomesOfMembersThatUsersAskedSomethingOf(t *testing.T) {
+	all := running("web-0", "web-1", "web-2")
+	for _, c := range []struct {
+		name  string
+		world World
+		want  string
+	}{
+		{"a restart in its turn", world(all, each(askTurn, 1)), "keep web-0 (up to date), keep web-2 (up to date), restart web-1 (its restart was asked for)"},
+		{"a restart at once", world(all, each(askNow, 1)), "keep web-0 (up to date), keep web-2 (up to date), restart web-1 (its restart was asked for)"},
+		{"of an outdated one", world(all, update("r2"), each(askNow, 2)), "replace web-2 (outdated), replace web-1 (outdated), replace web-0 (outdated)"},
+		{"fresh volumes", world(all, each(askFresh, 1)), "keep web-0 (up to date), keep web-2 (up to date), replace web-1 (with fresh volumes)"},
+		{"a stop", world(all, each(down, 1)), "keep web-0 (up to date), keep web-2 (up to date), stop web-1 (stopped by the user)"},
+		{"one that is down", world(running("web-0", "web-2"), each(down, 1)), "keep web-0 (up to date), keep web-1 (stopped by the user), keep web-2 (up to date)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, v := range Classify(c.world) {
+				got = append(got, fmt.Sprintf("%s %s (%s)", v.Op, v.Member, v.Why))
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("verdicts = %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+func TestALostVolumeIsGivenUpByAnAskForFreshOnes(t *testing.T) {
+	w := world(claims("retain", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, true, false), each(askFresh, 2))
+	if got, want := Next(w).String(), "create volume data-web-2 (needed by web-2)"; got != want {
+		t.Errorf("plan = %q, want %q", got, want)
+	}
+	if s := Status(w, Next(w)); s.Members[2].Reason == ReasonVolumeLost {
+		t.Errorf("web-2 = %+v: it is given up", s.Members[2])
+	}
+}
+
+func TestAGuardThatCannotBeWorkedOutKeepsAll(t *testing.T) {
+	w := world(running("web-0", "web-1", "web-2"), update("r2"), minAvailable(GuardUnknown))
+	p := Next(w)
+	got := p.String() + fmt.Sprint(p.Waiting)
+	if want := "[web-2 waits: guard: min_available cannot be worked out]"; got != want {
+		t.Errorf("plan = %q, want %q", got, want)
+	}
+}
+
+func TestASetIsNotDoneWhileSomethingThatWasAskedIsNotDone(t *testing.T) {
+	all := running("web-0", "web-1", "web-2")
+	for _, c := range []struct {
+		name  string
+		world World
+		want  string
+	}{
+		{"nothing was asked", world(all), "Complete"},
+		{"a restart", world(all, each(askTurn, 0)), "Working"},
+		{"a stop that is under way", world(running("web-0", "web-2"), stopping(1, "r1"), each(down, 1)), "Working"},
+		{"a stop that is done", world(running("web-0", "web-2"), each(down, 1)), "Complete"},
+		{"a hook", world(all, hook("form", jobspecs.OnSetReady, onceOnly)), "Working"},
+		{"a hook that has run", world(all, hook("form", jobspecs.OnSetReady, onceOnly), hookDone("form")), "Complete"},
+	} {
+		if got := Status(c.world, Next(c.world)).Conditions[1].Reason; got != c.want {
+			t.Errorf("%s: progressing = %s, want %s", c.name, got, c.want)
+		}
 	}
 }

@@ -12,9 +12,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// inspect reads all of a file before anything is written to it: every page, and
-// every value as far as it can be told whether it is whole. bbolt reads a page when
-// it is needed and panics when it is damaged, which is too late.
+// inspect reads every value of a file before anything is written to it, as far as it
+// can be told whether it is whole.
 func (s *Store) inspect(version int) error {
 	return s.view(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error { return s.walk(box{b, s.sealer, string(name)}, name, version) })
@@ -23,7 +22,7 @@ func (s *Store) inspect(version int) error {
 
 func (s *Store) walk(b box, top []byte, version int) error {
 	return b.ForEach(func(k, v []byte) error {
-		if v == nil {
+		if v == nil { // a bucket inside
 			return s.walk(box{b.Bucket.Bucket(k), s.sealer, b.place(k)}, top, version)
 		}
 		if err := s.sound(b, top, k, v, version); err != nil {
@@ -50,9 +49,12 @@ func (s *Store) sound(b box, top, k, v []byte, version int) error {
 	return nil
 }
 
-// emptied tells whether the state file is there, empty, and was not always: bbolt
-// would take it for a new one, and all members for somebody else's.
-func emptied(dir, path string) error {
+// smallest is what the two first pages of a state file take at least, in bytes.
+const smallest = 2 * 4096
+
+// examine says what is wrong with a state file before it is opened for writing. One
+// that is not there, or was never written, is a new one.
+func examine(dir, path string, o bolt.Options) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,13 +63,28 @@ func emptied(dir, path string) error {
 		return fmt.Errorf("state file: %w", err)
 	case info.IsDir():
 		return fmt.Errorf("state file %s is a folder; move it away", path)
+	case info.Size() >= smallest:
+		return examinePages(path, o)
 	case info.Size() > 0:
-		return nil
+		return damaged(path, fmt.Errorf("it has %d bytes", info.Size()))
 	}
 	if _, err := os.Stat(filepath.Join(dir, KeyFileName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return damaged(path, errors.New("it is empty"))
+	return damaged(path, errors.New("it is empty, and its key is there"))
+}
+
+func examinePages(path string, o bolt.Options) error {
+	o.ReadOnly = true // nobody writes meanwhile, and the list of free pages is not read
+	db, err := openFile(path, &o)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := checkPages(path); err != nil {
+		return damaged(path, err)
+	}
+	return nil
 }
 
 // view is one transaction that reads.

@@ -542,7 +542,8 @@ func TestAStoreTellsWhatWasPutIntoIt(t *testing.T) {
 	})
 }
 
-// normal is a picture in which what is empty and what is absent are the same.
+// normal is a picture in which what is empty and what is absent are the same: a
+// field that is new changes no old picture.
 func (p *picture) normal() string {
 	var v any
 	if err := json.Unmarshal([]byte(text(p)), &v); err != nil {
@@ -574,6 +575,18 @@ func pruned(v any) any {
 		}
 		for i := range v {
 			v[i] = pruned(v[i])
+		}
+	case string:
+		if v == "" || v == "0001-01-01T00:00:00Z" {
+			return nil
+		}
+	case float64:
+		if v == 0 {
+			return nil
+		}
+	case bool:
+		if !v {
+			return nil
 		}
 	}
 	return v

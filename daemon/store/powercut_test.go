@@ -2,11 +2,18 @@ package store
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	bolt "go.etcd.io/bbolt"
 )
 
 // sector is what a disk writes whole, in bytes.
@@ -238,6 +245,7 @@ func TestAFileThatIsNoStateFileIsRefusedInWordsAndLeftAlone(t *testing.T) {
 		"cut after the metas":   whole[:2*page],
 		"cut in the middle":     whole[:len(whole)/2],
 		"a few bytes":           whole[:100],
+		"empty":                 {},
 		"another kind of file":  bytes.Repeat([]byte("no bbolt file "), 1000),
 		"zeros":                 make([]byte, 4*page),
 		"metas of another kind": append(bytes.Repeat([]byte{0xff}, 2*page), whole[2*page:]...),
@@ -259,4 +267,109 @@ func TestAFileThatIsNoStateFileIsRefusedInWordsAndLeftAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatIsNoFileIsRefusedInWords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		make func(dir string) (path string, err error)
+		want string
+	}{
+		"a folder of the state file's name": {func(dir string) (string, error) {
+			return dir, os.Mkdir(filepath.Join(dir, FileName), 0o700)
+		}, "is a folder; move it away"},
+		"a file of the data folder's name": {func(dir string) (string, error) {
+			path := filepath.Join(dir, "data")
+			return path, os.WriteFile(path, nil, 0o600)
+		}, "data folder: mkdir"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := tc.make(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("open = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAFileThatMayNotBeReadIsLeftAlone(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every file")
+	}
+	dir, _ := filled(t)
+	path := filepath.Join(dir, FileName)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) {
+		t.Errorf("open = %v, want it to say that %s may not be read", err, path)
+	}
+}
+
+// A store of a newer stsd, and one whose version makes no sense, are not touched.
+func TestAVersionThatIsNotKnownIsRefusedAndLeftAlone(t *testing.T) {
+	for version, want := range map[string]string{
+		"3":   "written by a newer stsd: schema 3, this one knows 2; start the newer stsd again",
+		"0":   `schema version "0" makes no sense`,
+		"two": `schema version "two" makes no sense`,
+	} {
+		t.Run(version, func(t *testing.T) {
+			dir, _ := filled(t)
+			s := open(t, dir)
+			if err := s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyVersion, []byte(version)) }); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			before := image(t, dir)
+			if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("open = %v, want %q", err, want)
+			}
+			if !bytes.Equal(image(t, dir), before) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// Every schema that was ever written is read, as it was told then: schema2.json is
+// what the stsd that wrote schema2.db told of it.
+func TestASchema2FileIsRead(t *testing.T) {
+	dir := t.TempDir()
+	for from, to := range map[string]string{"schema2.db.gz": FileName, "schema2.key.gz": KeyFileName} {
+		if err := os.WriteFile(filepath.Join(dir, to), unzipped(t, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := string(unzipped(t, "schema2.json.gz"))
+	for range 2 { // the second time it is of the newest schema
+		s := open(t, dir)
+		got, err := take(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.normal() != want {
+			t.Errorf("it tells\n%s\nwant\n%s", got.normal(), want)
+		}
+		s.Close()
+	}
+}
+
+func unzipped(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

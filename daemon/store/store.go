@@ -33,6 +33,9 @@ var (
 	ErrInUse = errors.New("in use by another stsd daemon")
 	// ErrNewer is returned by Open for a store written by a newer stsd.
 	ErrNewer = errors.New("written by a newer stsd")
+	// ErrOther is returned by Open for a store that cannot take over the one that was
+	// asked for.
+	ErrOther = errors.New("another stsd's state")
 	// ErrChanged is returned by Put when the generation moved on.
 	ErrChanged = errors.New("the set was changed meanwhile")
 	// ErrFull is returned by Put when the network has no address left.
@@ -56,6 +59,7 @@ type Record struct {
 	Halted     *planner.Halt      `json:"halted,omitempty"`      // the rollout of Update that failed
 	Resumed    time.Time          `json:"resumed,omitzero"`      // deadlines count from then at the earliest
 	Rolled     *Rolled            `json:"rolled_back,omitempty"` // why Update is an older one, until it is another
+	Lost       bool               `json:"lost,omitempty"`        // what the user wrote is not known: it was put together from labels
 	Forced     bool               `json:"forced,omitempty"`      // guard and vetoes do not hold in this generation
 }
 
@@ -82,6 +86,9 @@ type Scope struct {
 type Options struct {
 	// NoSync skips fsync: a power cut may lose commits. For tests.
 	NoSync bool
+	// TakeOver is the id of a store that was lost: a new one is made with it, so that
+	// what carries its label is ours. One that is there and has another id is refused.
+	TakeOver string
 	// MaxEvents is how many events are kept; zero is 5000.
 	MaxEvents int
 	// Around stands around every commit: it calls commit, or fails without it. For
@@ -94,6 +101,7 @@ type Store struct {
 	*sealer
 	db        *bolt.DB
 	id        string
+	takeOver  string // Options.TakeOver
 	maxEvents int
 	around    func(commit func() error) error
 }
@@ -113,14 +121,15 @@ func Open(dir string, o Options) (store *Store, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if err := emptied(dir, path); err != nil {
+	options := bolt.Options{Timeout: 300 * time.Millisecond, NoSync: o.NoSync, NoGrowSync: o.NoSync}
+	if err := examine(dir, path, options); err != nil {
 		return nil, err
 	}
-	db, err := openFile(path, &bolt.Options{Timeout: 300 * time.Millisecond, NoSync: o.NoSync, NoGrowSync: o.NoSync})
+	db, err := openFile(path, &options)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, maxEvents: o.MaxEvents, around: o.Around}
+	s := &Store{db: db, takeOver: o.TakeOver, maxEvents: o.MaxEvents, around: o.Around}
 	if s.maxEvents == 0 {
 		s.maxEvents = 5000
 	}
@@ -214,9 +223,14 @@ func (s *Store) prepare(dir string) error {
 		meta := tx.Bucket(bucketMeta)
 		if id := meta.Get(keyID); id != nil {
 			s.id = string(id)
+			if s.takeOver != "" && s.takeOver != s.id {
+				return fmt.Errorf("%w: it is %s, not %s; take over with a --data-dir that is empty", ErrOther, s.id, s.takeOver)
+			}
 			return nil
 		}
-		s.id = newID()
+		if s.id = s.takeOver; s.id == "" {
+			s.id = newID()
+		}
 		return meta.Put(keyID, []byte(s.id))
 	})
 }

@@ -16,7 +16,8 @@ import (
 // one: a port that two would publish, paths that overlap. It is for a set whose
 // replicas changed without its source; others are the sets that it may name. Of a long set some members are looked at.
 func Check(set *jobspecs.Set, t jobspecs.Template, others map[string]Other) error {
-	for _, p := range problems(set, t, others) {
+	found, _ := problems(set, t, others)
+	for _, p := range found {
 		if !p.warning {
 			return fmt.Errorf("%s: %w", set.Key(), p)
 		}
@@ -44,16 +45,13 @@ func warningAt(path, detail, format string, args ...any) *problem {
 // checkMembers says the problems at their places and gives the ports of the
 // first member.
 func (d *decoder) checkMembers(spec *jobspecs.Spec) []jobspecs.Port {
-	for _, p := range problems(&spec.Set, spec.Template, d.others) {
+	found, pod := problems(&spec.Set, spec.Template, d.others)
+	for _, p := range found {
 		if p.warning {
 			d.warn(d.place(p.path), p.err.Error(), p.detail)
 			continue
 		}
 		d.error(d.place(p.path), p.err.Error(), p.detail)
-	}
-	pod, err := Render(&spec.Set, spec.Template, sampleOf(&spec.Set, 0, d.others))
-	if err != nil {
-		return nil
 	}
 	var ports []jobspecs.Port
 	for _, c := range pod.Containers {
@@ -63,6 +61,64 @@ func (d *decoder) checkMembers(spec *jobspecs.Spec) []jobspecs.Port {
 		}
 	}
 	return ports
+}
+
+// checkInPart says the problems that do not depend on what is missing: values that
+// are not known, and what is wrong. What took too much work is not looked at again.
+func (d *decoder) checkInPart(spec *jobspecs.Spec) {
+	if d.meter.said {
+		return
+	}
+	env := sampleOf(&spec.Set, 0, d.others)
+	r, err := newRenderer(&spec.Set, spec.Template, env)
+	if err != nil {
+		return
+	}
+	d.dropVague(r.doc)
+	pod, err := r.pod(env.Ordinal)
+	found := podProblems(&pod)
+	if err != nil {
+		found = append(found, attributeProblems(err, pod.Name)...)
+	}
+	_, written := d.places["termination_grace"]
+	if _, known := r.doc["termination_grace"]; !written || known {
+		found = append(found, podWarnings(&pod)...)
+	}
+	for _, p := range found {
+		if p.warning {
+			d.warn(d.place(p.path), p.err.Error(), p.detail)
+			continue
+		}
+		d.error(d.place(p.path), p.err.Error(), p.detail)
+	}
+}
+
+// dropVague takes expressions without a known value out of a document.
+func (d *decoder) dropVague(doc document) {
+	for key, v := range doc {
+		if text, ok := expression(opened(v)); ok {
+			if d.vague[text] {
+				delete(doc, key)
+			}
+			continue
+		}
+		switch v := v.(type) {
+		case document:
+			d.dropVague(v)
+		case []any:
+			d.dropVagueItems(v)
+		}
+	}
+}
+
+func (d *decoder) dropVagueItems(list []any) {
+	for i, item := range list {
+		if text, ok := expression(opened(item)); ok && d.vague[text] {
+			list[i] = ""
+		} else if doc, ok := item.(document); ok {
+			d.dropVague(doc)
+		}
+	}
 }
 
 // place is where an attribute stands, or the innermost block around it that is known.
@@ -107,34 +163,60 @@ func replicasOf(set *jobspecs.Set) int {
 	return *set.Replicas
 }
 
-func problems(set *jobspecs.Set, t jobspecs.Template, others map[string]Other) []*problem {
+// problems are those of a set's members, and the first of these.
+func problems(set *jobspecs.Set, t jobspecs.Template, others map[string]Other) (list []*problem, first jobspecs.PodSpec) {
 	env := sampleOf(set, 0, others)
 	r, err := newRenderer(set, t, env)
 	if err != nil {
-		return []*problem{problemAt("", "", "%w", err)}
+		return []*problem{problemAt("", "", "%w", err)}, first
 	}
 	published, warnings, work := map[hostPort]string{}, []*problem(nil), 0
-	for _, i := range lookedAt(len(env.Ordinals)) {
+	for n, i := range lookedAt(len(env.Ordinals)) {
 		ordinal := env.Ordinals[i]
 		pod, err := r.pod(ordinal)
 		if err != nil {
-			return []*problem{renderProblem(err, jobspecs.MemberName(set.Name, ordinal))}
+			return renderProblems(err, &pod, jobspecs.MemberName(set.Name, ordinal)), first
+		}
+		if n == 0 {
+			first = pod
 		}
 		if work += memberWork - r.meter.left; work > membersWork {
-			return append(warnings, problemAt("", tooMuchWorkDetail, "to render its members takes too much time or memory"))
+			return append(warnings, problemAt("", tooMuchWorkDetail, "to render its members takes too much time or memory")), first
 		}
 		found := podProblems(&pod)
 		reached := pod
 		reached.Publish(set.HostAccess)
 		found = append(found, portClashes(&reached, published)...)
 		if len(found) > 0 {
-			return append(warnings, found...)
+			return append(warnings, found...), first
 		}
 		if warnings == nil {
 			warnings = podWarnings(&pod)
 		}
 	}
-	return warnings
+	return warnings, first
+}
+
+// renderProblems are what is wrong with a member that cannot be rendered: all of
+// it that is about single attributes, else the one thing that stopped it.
+func renderProblems(err error, pod *jobspecs.PodSpec, member string) []*problem {
+	if found := attributeProblems(err, member); len(found) > 0 {
+		return append(found, podProblems(pod)...)
+	}
+	return []*problem{renderProblem(err, member)}
+}
+
+// attributeProblems are those that rendering found in containers, each at its attribute.
+func attributeProblems(err error, member string) []*problem {
+	var all wrongs
+	if !errors.As(err, &all) {
+		return nil
+	}
+	var found []*problem
+	for _, e := range all {
+		found = append(found, renderProblem(e, member))
+	}
+	return found
 }
 
 func renderProblem(err error, member string) *problem {
@@ -190,7 +272,7 @@ func samePorts(pod *jobspecs.PodSpec) []*problem {
 			if owner := names[p.Name]; owner != "" {
 				found = append(found, problemAt(path, "Names of ports are unique in a member.", "port %q is declared in container %q too", p.Name, owner))
 			}
-			if owner := numbers[key]; owner != "" && owner != c.Name {
+			if owner := numbers[key]; p.Container != 0 && owner != "" && owner != c.Name {
 				found = append(found, problemAt(path+".container", "The containers of a member share one network.", "port %d/%s is used by container %q too", p.Container, p.Protocol, owner))
 			}
 			names[p.Name], numbers[key] = c.Name, c.Name
@@ -220,6 +302,9 @@ func overlaps(c *jobspecs.Container) []*problem {
 	paths := mountPaths(c)
 	for i, m := range c.Mounts {
 		for _, other := range c.Mounts[:i] {
+			if m.Path == "" || other.Path == "" { // not known
+				continue
+			}
 			if inside(m.Path, other.Path) || inside(other.Path, m.Path) {
 				found = append(found, problemAt(paths[i], "", "mount paths overlap: %s of %q and %s of %q", m.Path, m.Claim, other.Path, other.Claim))
 			}

@@ -103,7 +103,7 @@ func TestContainersAreRefused(t *testing.T) {
 		{"no limit below a hard one", web("ulimits = { nofile = \"unlimited:5\" }"), `nofile: "unlimited:5": the soft limit is above the hard one`},
 		{"a ulimit of words", web("ulimits = { nofile = \"many\" }"), `nofile: "many" is no ulimit: want a number, "SOFT:HARD" or "unlimited"`},
 		{"credentials without a password", web("registry_auth {\nusername = \"ci\"\n}"), "registry_auth needs password"},
-		{"an empty user name", web("registry_auth {\nusername = \"\"\npassword = \"x\"\n}"), "it is empty"},
+		{"an empty user name", web("registry_auth {\nusername = \"\"\npassword = \"x\"\n}"), "it is empty\npassword is written in the clear"},
 		{"a negative group", web("security {\nfs_group = -1\n}"), "-1 is not a whole number from 0"},
 		{"an unknown capability", web("security {\ncap_add = [\"NET_ADMN\"]\n}"), `element 0: "NET_ADMN" is no capability; did you mean "NET_ADMIN"?`},
 		{"root where it is refused", web("user = \"0:0\"\nsecurity {\nrun_as_non_root = true\n}"), `user "0:0" is root`},

@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"regexp"
-	"regexp/syntax"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -59,25 +58,25 @@ var costs = map[string]func(args []cty.Value) int{
 	"join":         joinCost,
 	"replace":      replaceCost,
 	"regex":        regexCost,
-	"regexall":     regexCost,
-	"regexreplace": regexCost,
+	"regexall":     regexAllCost,
+	"regexreplace": regexReplaceCost,
 	"format":       formatCost,
 	"formatlist":   formatCost,
 	"indent":       indentCost,
 	"split":        func(args []cty.Value) int { return 2 * (1 + strings.Count(textAt(args, 1), textAt(args, 0))) },
 	"trim":         func(args []cty.Value) int { return product(len(textAt(args, 0)), len(textAt(args, 1))) / 16 },
 	"distinct":     func(args []cty.Value) int { return product(countOf(args[0]), weigh(args[0], expressionWork)) },
-	"jsondecode":   decodeCost(1),
-	"csvdecode":    decodeCost(1),
-	"yamldecode":   decodeCost(8),
+	"jsondecode":   valuesCost(",", ":", "[", "{"),
+	"csvdecode":    valuesCost(",", "\n"),
+	"yamldecode":   yamlDecodeCost,
 	"parseint":     decodeCost(1),
 	"strlen":       decodeCost(1),
 	"strrev":       decodeCost(1),
 	"substr":       decodeCost(1),
 	"length":       decodeCost(1),
-	"jsonencode":   encodeCost(2),
-	"yamlencode":   encodeCost(8),
-	"toset":        convertCost,
+	"jsonencode":   writeCost(2, false),
+	"yamlencode":   writeCost(8, true),
+	"toset":        func(args []cty.Value) int { return encodeCost(4)(args) + setCost(args[0], expressionWork) },
 	"tolist":       convertCost,
 	"tomap":        convertCost,
 	"setunion":     encodeCost(4), "setintersection": encodeCost(4), "setsubtract": encodeCost(4),
@@ -126,33 +125,6 @@ func replaceCost(args []cty.Value) int {
 	return product(1+strings.Count(text, old), 1+len(other)/textUnit)
 }
 
-// regexCost is the size of the compiled pattern for every character of the text,
-// and of regexreplace what each match may put in.
-func regexCost(args []cty.Value) int {
-	pattern, text, other := textAt(args, 0), textAt(args, 1), ""
-	if len(args) == 3 {
-		pattern, text, other = textAt(args, 1), textAt(args, 0), textAt(args, 2)
-	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return len(pattern)
-	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return len(pattern)
-	}
-	cost := len(pattern) + product(len(prog.Inst), 1+len(text))/8
-	if other == "" || cost > expressionWork {
-		return cost
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return cost
-	}
-	matches := len(re.FindAllStringIndex(text, -1))
-	return cost + product(matches, 1+len(other)/textUnit) + product(strings.Count(other, "$"), 1+len(text)/textUnit)
-}
-
 var digits = regexp.MustCompile(`[0-9]+`)
 
 // formatCost is what every verb may write: all the arguments, as wide as it asks.
@@ -184,8 +156,67 @@ func decodeCost(times int) func([]cty.Value) int {
 	return func(args []cty.Value) int { return times * len(textAt(args, 0)) / 2 }
 }
 
+// valuesCost is that of a text and of the values in it, which begin after marks.
+func valuesCost(marks ...string) func([]cty.Value) int {
+	return func(args []cty.Value) int {
+		text := textAt(args, 0)
+		if nested(text) { // it is refused
+			return len(text) / textUnit
+		}
+		return len(text)/4 + 16*counted(text, marks...)
+	}
+}
+
 func convertCost(args []cty.Value) int {
 	return encodeCost(4)(args) + conversion(args[0], expressionWork)
+}
+
+// setCost is that of making a set: elements that fall into one place of a table,
+// which may be all, are compared with each other.
+func setCost(v cty.Value, limit int) int {
+	sum := conversion(v, limit)
+	if t := v.Type(); t.IsListType() || t.IsMapType() {
+		n := countOf(v)
+		sum += product(n, n) / 25
+	}
+	return sum
+}
+
+// writeCost is times the weight of all arguments, and what their texts may become:
+// each character six, and in YAML a line of its own behind its indentation.
+func writeCost(times int, indented bool) func([]cty.Value) int {
+	return func(args []cty.Value) int {
+		sum, limit := 0, expressionWork
+		for _, a := range args {
+			sum += times*weigh(a, limit) + escaped(a, indented, 0, limit)
+		}
+		return sum
+	}
+}
+
+// escaped is how much the texts of a value may become when it is written, in units,
+// or something above limit.
+func escaped(v cty.Value, indented bool, depth, limit int) int {
+	v, _ = v.Unmark()
+	if v.IsNull() || !v.IsKnown() {
+		return 0
+	}
+	if v.Type() == cty.String {
+		each := 6
+		if indented {
+			each += 2 * depth
+		}
+		return product(len(v.AsString()), each) / textUnit
+	}
+	if !v.CanIterateElements() {
+		return 0
+	}
+	sum := 0
+	for it := v.ElementIterator(); sum <= limit && it.Next(); {
+		_, e := it.Element()
+		sum += 1 + escaped(e, indented, depth+1, limit-sum)
+	}
+	return sum
 }
 
 // encodeCost is times the weight of all arguments.

@@ -18,7 +18,8 @@ type decoder struct {
 	places  map[string]hcl2.Range // where each attribute and block of the document stands
 	refs    *references           // of the document that is being made
 	mounts  mountables            // what a mount block may name
-	unknown bool                  // a variable without value was met: the document cannot be rendered
+	vague   map[string]bool       // expressions, as printed, that came to nothing known
+	unknown bool                  // a variable without value was met: what depends on it is left out
 
 	sensitiveAt place // what a sensitive value may do in the attribute that is read
 	secretly    bool  // in a file block that says it is sensitive
@@ -28,11 +29,12 @@ type decoder struct {
 type references struct {
 	vars    map[string]bool
 	secrets map[string]bool
-	read    document // path → text; nil: fileexists() said false
+	hidden  map[string]bool // of vars: a password is made of them
+	read    document        // path → text; nil: fileexists() said false
 }
 
 func newReferences() *references {
-	return &references{vars: map[string]bool{}, secrets: map[string]bool{}, read: document{}}
+	return &references{vars: map[string]bool{}, secrets: map[string]bool{}, hidden: map[string]bool{}, read: document{}}
 }
 
 // addTo puts the values that were referred to beside the attributes.
@@ -40,7 +42,11 @@ func (r *references) addTo(d document, s *scope) {
 	values := document{}
 	for _, name := range sortedKeys(r.vars) {
 		if v := s.vars[name]; v != nil && v.value.IsWhollyKnown() {
-			if encoded, err := v.encoded(); err == nil {
+			encoded, err := v.encoded()
+			if err == nil && r.hidden[name] {
+				encoded = sensitiveValue(opened(encoded))
+			}
+			if err == nil {
 				values[name] = encoded
 			}
 		}
@@ -92,11 +98,18 @@ func (d *decoder) attribute(a *hclsyntax.Attribute, s *block, path string, out d
 		d.error(a.Expr.Range(), fmt.Sprintf("self has no value in %s: it belongs to the set as a whole", s.where()), "")
 		return
 	}
-	v, ok := d.value(a.Expr, at.kind, at.member, path)
+	v, ok := d.attributeValue(a, at, path)
 	if !ok || v == nil || at.empty && isEmpty(v) {
 		return
 	}
 	out[a.Name] = v
+}
+
+func (d *decoder) attributeValue(a *hclsyntax.Attribute, at attr, path string) (any, bool) {
+	if at.secret {
+		return d.secretValue(a, at, path)
+	}
+	return d.value(a.Expr, at.kind, at.member, path)
 }
 
 func isEmpty(v any) bool {
@@ -233,7 +246,7 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 	if !d.readFiles(e, map[string]bool{}) {
 		return nil, false
 	}
-	replaced, tainted := false, d.taints(e)
+	replaced, unknown, tainted := false, false, d.taints(e)
 	for _, m := range d.samples {
 		v, ds := d.eval(e, m)
 		if ds.HasErrors() {
@@ -245,6 +258,8 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 		}
 		if !v.IsWhollyKnown() {
 			d.unknown = true
+			unknown = true
+			tainted = tainted || v.ContainsMarked()
 			continue
 		}
 		v, marks := v.UnmarkDeep()
@@ -263,6 +278,9 @@ func (d *decoder) expression(e hclsyntax.Expression, k *kind) (any, bool) {
 		replaced = replaced || k == image && d.replace(out.(string)) != out
 	}
 	text, ok := d.print(e)
+	if unknown {
+		d.vague[text] = true
+	}
 	if replaced {
 		text = replacement(d.read.Images, text)
 	}

@@ -34,12 +34,41 @@ func changes(a, b map[string]any) []jobspecs.Change {
 		if before == after {
 			continue
 		}
+		sizes := [2]int{textLength(a[path]), textLength(b[path])}
 		if isText(a[path]) && isText(b[path]) {
 			before, after = lineDiff(a[path].(string), b[path].(string))
 		}
-		out = append(out, jobspecs.Change{Path: path, Before: before, After: after})
+		out = append(out, jobspecs.Change{Path: path, Before: capped(before, sizes[0]), After: capped(after, sizes[1])})
 	}
 	return out
+}
+
+// maxShown is how much of a value is shown on each side of a difference, in bytes.
+const maxShown = 400
+
+// capped is a value as far as it is shown, with how large the whole one is.
+func capped(shown string, whole int) string {
+	if len(shown) <= maxShown {
+		return shown
+	}
+	return strings.ToValidUTF8(shown[:maxShown], "") + fmt.Sprintf("… (%s)", roughSize(max(whole, len(shown))))
+}
+
+// textLength is how long a text is, in bytes; 0 of what is none.
+func textLength(v any) int {
+	s, _ := v.(string)
+	return len(s)
+}
+
+// roughSize is a size as people say it: "5.0 MB".
+func roughSize(n int) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func isText(v any) bool {
@@ -57,6 +86,9 @@ func flatTemplate(t jobspecs.Template) map[string]any {
 
 // flatten gives every attribute its path: container.redis.port.client.host.
 func flatten(flat map[string]any, path string, v any) {
+	if isSecret(path) { // of a template that was made before it was hidden, too
+		v = sensitiveValue(opened(v))
+	}
 	if isLeaf(v) {
 		flat[path] = v
 		return
@@ -126,10 +158,32 @@ func written(v any) string {
 // maxDiffLines is how many lines of a changed text are shown on each side.
 const maxDiffLines = 10
 
-// lineDiff are the lines that only one text has, each after "- " or "+ ".
+// minContext is from how many lines on a text's difference says where it is.
+const minContext = 20
+
+// lineDiff are the lines that only one text has, each after "- " or "+ "; those of
+// a long text stand behind the line before the first of them.
 func lineDiff(a, b string) (before, after string) {
-	removed, added := differentLines(strings.Split(a, "\n"), strings.Split(b, "\n"))
-	return marked("- ", removed), marked("+ ", added)
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	removed, added := differentLines(x, y)
+	before, after = marked("- ", removed), marked("+ ", added)
+	if at := alikeLines(x, y); at > 0 && max(len(x), len(y)) >= minContext {
+		where := fmt.Sprintf("  %s (line %d)\n", capped(x[at-1], 0), at)
+		if before != "" {
+			return where + before, after
+		}
+		return before, where + after
+	}
+	return before, after
+}
+
+// alikeLines is how many lines two texts have in common at their begin.
+func alikeLines(a, b []string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 func marked(mark string, lines []string) string {

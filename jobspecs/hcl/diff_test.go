@@ -34,7 +34,7 @@ func TestDiff(t *testing.T) {
 func TestDiffOfALongTextIsCut(t *testing.T) {
 	long := strings.Repeat("x\n", 100)
 	before, after := lineDiff(long, long+strings.Repeat("y\n", 30))
-	if before != "" || after != strings.Repeat("+ y\n", 10)+"+ … 20 more lines" {
+	if before != "" || after != "  x (line 100)\n"+strings.Repeat("+ y\n", 10)+"+ … 20 more lines" {
 		t.Errorf("%q %q", before, after)
 	}
 }
@@ -143,5 +143,19 @@ func TestHash(t *testing.T) {
 	a, b := Hash([]byte("x"), "", nil), Hash([]byte("x"), "1", nil)
 	if a == b || a != Hash([]byte("x"), "", nil) || !regexp.MustCompile(`^[a-z0-9]{10}$`).MatchString(a) {
 		t.Errorf("%s %s", a, b)
+	}
+}
+
+func TestALongValueIsCut(t *testing.T) {
+	big := strings.Repeat("0123456789", 500)
+	got := Diff(template(t, web("user = \"a\"")), template(t, web("env = { BIG = \""+big+"\" }\nuser = \"a\"")))
+	want := []jobspecs.Change{{Path: "container.web.env.BIG", After: `"` + big[:399] + "… (5.0 kB)"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("diff = %+v\nwant   %+v", got, want)
+	}
+	line := "x\n" + strings.Repeat("é", 300) + "\n"
+	before, _ := lineDiff(line, "x\n")
+	if shown := capped(before, len(line)); shown != "- "+strings.Repeat("é", 199)+"… (603 bytes)" {
+		t.Errorf("a long line: %q", shown)
 	}
 }

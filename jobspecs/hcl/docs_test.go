@@ -115,8 +115,11 @@ func blockTables(s *block, path string, seen map[*block]bool) string {
 		}
 		b.WriteString(blockTables(c, inner, seen))
 	}
+	if later := laterNames(s); s == fileSchema && later != "" {
+		fmt.Fprintf(&b, "\n### At the top level\n\nNot supported yet: %s.\n", later)
+	}
 	if s == fileSchema {
-		fmt.Fprintf(&b, "\n### At the top level\n\nNot supported yet: %s.\n\n", laterNames(s))
+		b.WriteString("\n")
 	}
 	return b.String()
 }

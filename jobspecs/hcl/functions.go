@@ -43,9 +43,9 @@ var pure = map[string]function.Function{
 	"values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
 
 	"base64decode": base64decode, "base64encode": textFunc(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil }),
-	"csvdecode": stdlib.CSVDecodeFunc, "jsondecode": shallow(stdlib.JSONDecodeFunc), "jsonencode": stdlib.JSONEncodeFunc,
+	"csvdecode": lateTyped(stdlib.CSVDecodeFunc), "jsondecode": shallow(stdlib.JSONDecodeFunc), "jsonencode": stdlib.JSONEncodeFunc,
 	"urlencode":  textFunc(func(s string) (string, error) { return url.QueryEscape(s), nil }),
-	"yamldecode": shallow(yaml.YAMLDecodeFunc), "yamlencode": yaml.YAMLEncodeFunc,
+	"yamldecode": yamldecode, "yamlencode": yaml.YAMLEncodeFunc,
 
 	"basename": textFunc(func(s string) (string, error) { return path.Base(s), nil }),
 	"dirname":  textFunc(func(s string) (string, error) { return path.Dir(s), nil }),
@@ -102,22 +102,31 @@ func textTest(f func(s, part string) bool) function.Function {
 }
 
 // shallow guards a function that decodes text: what is nested thousands deep
-// takes it minutes, or its stack.
+// takes it minutes, or its stack. The text is not decoded to tell a type first.
 func shallow(f function.Function) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(),
-		Type: func(args []cty.Value) (cty.Type, error) {
-			if args[0].IsKnown() && nested(args[0].AsString()) {
-				return cty.NilType, function.NewArgErrorf(0, "this is nested more than %d deep", maxDepth)
+		Type:   function.StaticReturnType(cty.DynamicPseudoType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if nested(args[0].AsString()) {
+				return cty.NilVal, errTooDeep
 			}
-			return f.ReturnTypeForValues(args)
+			return f.Call(args)
 		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// lateTyped does the work of a function once, not for its type first.
+func lateTyped(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(),
+		Type:   function.StaticReturnType(cty.DynamicPseudoType),
+		Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
 	})
 }
 
 // wide is a verb of format() that asks for a width or precision of gigabytes.
-var wide = regexp.MustCompile(`%[^A-Za-z%]*[0-9]{5}`)
+var wide = regexp.MustCompile(`%[^A-Za-z%]*[1-9][0-9]{4}`)
 
 func narrow(f function.Function) function.Function {
 	return function.New(&function.Spec{

@@ -33,6 +33,8 @@ func TestFunctions(t *testing.T) {
 		{`jsondecode("` + strings.Repeat("[", 500000) + `")`, `invalid function argument: Invalid value for "str" parameter: this is nested more than 100 deep.`},
 		{`yamldecode("` + strings.Repeat("{a: ", 100000) + `")`, `invalid function argument: Invalid value for "src" parameter: this is nested more than 100 deep.`},
 		{`format("%999999999d", 1)`, `invalid function argument: Invalid value for "format" parameter: a width above 9999 is not possible.`},
+		{`format("%00012345d", 1)`, `invalid function argument: Invalid value for "format" parameter: a width above 9999 is not possible.`},
+		{`length(format("%01000d", 1))`, "1000"},
 		{`format("%s-%05.1f", "a", 2)`, "a-002.0"},
 		{`indent(999999999, "a")`, `invalid function argument: Invalid value for "spaces" parameter: want 0 to 1000 spaces.`},
 		{`indent(2, "a\nb")`, "a\n  b"},

@@ -36,10 +36,18 @@ func FuzzParse(f *testing.F) {
 		`"%{ for m in set.members }${m.name}%{ endfor }"`,
 		`format("%999999999d%[1]s", "1e99999999" * 1)`,
 		`try([for x in range(1024) : regexall("()()()", jsonencode(range(1024)))], 1)`,
+		`yamldecode("a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]")`,
+		`yamldecode("a: &a { x: 1 }\nb:\n  <<: [*a, *a]\n  ? y\n")`,
+		`jsondecode("[[1e99], {\"a\": [0,0]}]")`,
+		`csvdecode("a,b\n1,2\n")`,
+		`regexall("x*y|x", "xxxxxxxx")`,
+		`regexreplace("xxxx", "(x*y)?", "$1$1")`,
+		`yamlencode([[["a\nb\n"]]])`,
 		`self.ordinal == 0 ? [] : [for x in range(1024) : "${x}"]`,
 	} {
 		f.Add([]byte(web("args = [jsonencode(" + expr + ")]")))
 	}
+	f.Add([]byte(login("variable \"p\" {\ndefault = \"x\"\n}\n", `"${self.name}${var.p}"`)))
 	f.Add([]byte("#\r\r"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		source := []jobspecs.Source{{Name: "fuzz.hcl", Text: text}}

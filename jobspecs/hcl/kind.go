@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/distribution/reference"
 	"github.com/zclconf/go-cty/cty"
@@ -54,6 +55,7 @@ var (
 
 	ordinals  = listOfWord("a list of ordinals", number(0, math.MaxInt32))
 	setNames  = listOfWord("a list of names", label)
+	networks  = listOfWord("a list of names of networks", textKind("the name of a network", checked(checkNetwork)))
 	argv      = listOf(word)
 	env       = mapOf(word, checkEnvName)
 	labels    = mapOf(text, checkLabelKey)
@@ -443,25 +445,34 @@ func checkImage(s string) error {
 	return fmt.Errorf("%q is no image: want a name such as redis:7", s)
 }
 
+// checkKey holds the name of a label or an option against what every tool can show
+// and match: ASCII that is printed.
 func checkKey(s string) error {
-	if s == "" || strings.HasPrefix(s, "$") {
+	if s == "" || strings.HasPrefix(s, "$") || strings.ContainsFunc(s, notPlain) {
 		return fmt.Errorf("%q cannot be a name here", s)
 	}
 	return nil
 }
 
+func notPlain(r rune) bool { return r < ' ' || r > '~' }
+
 func checkEnvName(s string) error {
-	if strings.ContainsAny(s, "=\x00") || checkKey(s) != nil {
+	if s == "" || strings.HasPrefix(s, "$") || strings.Contains(s, "=") || strings.ContainsFunc(s, notShown) {
 		return fmt.Errorf("%q cannot be the name of an environment variable", s)
 	}
 	return nil
 }
 
+func notShown(r rune) bool { return !unicode.IsPrint(r) }
+
 func checkLabelKey(s string) error {
 	if strings.HasPrefix(s, "stsd.") {
 		return fmt.Errorf("label %q: names that begin with stsd. are stsd's own", s)
 	}
-	return checkKey(s)
+	if checkKey(s) != nil {
+		return fmt.Errorf("%q cannot be the name of a label", s)
+	}
+	return nil
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
@@ -473,9 +484,16 @@ func checkHostName(s string) error {
 	return nil
 }
 
+// sysctlName is a path below net in the kernel's tree, whose steps are never empty:
+// two dots would lead out of it.
+var sysctlName = regexp.MustCompile(`^net(\.[A-Za-z0-9_:@-]+)+$`)
+
 func checkSysctl(s string) error {
-	if !strings.HasPrefix(s, "net.") {
+	switch {
+	case !strings.HasPrefix(s, "net."):
 		return fmt.Errorf("sysctl %q does not belong to a pod: only net.* does", s)
+	case !sysctlName.MatchString(s):
+		return fmt.Errorf("%q is no sysctl: want names and dots, as in net.core.somaxconn", s)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -282,6 +283,9 @@ func limitOf(s string) (int64, bool) {
 func checkHeader(s string) error {
 	if strings.ContainsAny(s, "\r\n\x00") {
 		return fmt.Errorf("a header's value is one line")
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) {
+		return fmt.Errorf("a header's value has no control characters")
 	}
 	return nil
 }

@@ -131,6 +131,8 @@ func weigh(v cty.Value, limit int) int {
 		return 1
 	case t == cty.String:
 		return 1 + len(v.AsString())/textUnit
+	case t == cty.Number && bitsOf(v) > maxBits:
+		return limit + 1 // it was not made by an operation; to write it out takes long
 	case t == cty.Number:
 		return 1 + bitsOf(v)/64
 	case !v.CanIterateElements():
@@ -184,7 +186,10 @@ func instrument(tree hclsyntax.Node, m *meter) {
 			n.TrueResult, n.FalseResult = m.converted(n.TrueResult), m.converted(n.FalseResult)
 		case *hclsyntax.FunctionCallExpr:
 			for i := range n.Args {
-				if takesCollection(n.Name, i) {
+				switch t := taken(n.Name, i); {
+				case t.IsSetType():
+					n.Args[i] = m.paid(n.Args[i], 0, nil, setCost)
+				case t.IsCollectionType():
 					n.Args[i] = m.converted(n.Args[i])
 				}
 			}
@@ -197,18 +202,20 @@ func instrument(tree hclsyntax.Node, m *meter) {
 	})
 }
 
-// takesCollection tells whether a function wants a list, set or map for an
-// argument, into which a tuple or object is converted before it is called.
-func takesCollection(name string, i int) bool {
+// taken is the type that a function wants for an argument: into a list, set or map
+// a tuple or object is converted before it is called.
+func taken(name string, i int) cty.Type {
 	f, ok := pure[name]
 	if !ok {
-		return false
+		return cty.DynamicPseudoType
 	}
 	if params := f.Params(); i < len(params) {
-		return params[i].Type.IsCollectionType()
+		return params[i].Type
 	}
-	p := f.VarParam()
-	return p != nil && p.Type.IsCollectionType()
+	if p := f.VarParam(); p != nil {
+		return p.Type
+	}
+	return cty.DynamicPseudoType
 }
 
 // A paid expression pays for its evaluation: the body of a loop for every turn, an

@@ -16,6 +16,7 @@ import (
 // The normal form of a template and of a claim's spec, as decoded JSON:
 //
 //	service, labels, extra_hosts, sysctls, termination_grace, share_processes   as written
+//	networks    names, sorted
 //	restarted   stamp of `rollout restart`
 //	volume      names of the claims, sorted
 //	scratch, bind   NAME → its attributes

@@ -55,7 +55,7 @@ func Parse(sources []jobspecs.Source, in jobspecs.Inputs, opt Options) (file *Fi
 			file = nil
 			found = append(r.done(), jobspecs.Diagnostic{
 				Severity: severityError, Summary: "stsd itself failed on this spec; please report it",
-				Detail: Scrub(fmt.Sprintf("%v\n%s", p, debug.Stack()), r.unsaid),
+				Detail: Scrub(fmt.Sprintf("%v\n%s", p, debug.Stack()), Disguises(r.unsaid)),
 			})
 		}
 	}()
@@ -103,8 +103,7 @@ func (r *report) parse(sources []jobspecs.Source) []*hclsyntax.Body {
 // evaluate reads the blocks in the order in which they depend on each other.
 func (r *report) evaluate(bodies []*hclsyntax.Body, sources []jobspecs.Source, in jobspecs.Inputs, opt Options) *File {
 	f := &File{}
-	s := &scope{report: r, opt: opt, in: in, read: &f.Inputs, vars: map[string]*variable{}, locals: map[string]*local{}, secrets: map[string]*secret{}, values: cty.EmptyObjectVal}
-	s.funcs = functions(s, nil, r.meter)
+	s := r.scope(in, opt, &f.Inputs)
 	s.overrides()
 	blocks := s.topLevel(bodies)
 	for _, b := range blocks["variable"] {
@@ -131,6 +130,12 @@ func (r *report) evaluate(bodies []*hclsyntax.Body, sources []jobspecs.Source, i
 	s.unusedSecrets(f.Specs)
 	f.Replaced = sortedKeys(s.replaced)
 	return f
+}
+
+func (r *report) scope(in jobspecs.Inputs, opt Options, read *jobspecs.Inputs) *scope {
+	s := &scope{report: r, opt: opt, in: in, read: read, vars: map[string]*variable{}, locals: map[string]*local{}, secrets: map[string]*secret{}, values: cty.EmptyObjectVal}
+	s.funcs = functions(s, nil, r.meter)
+	return s
 }
 
 func (s *scope) noSet(sources []jobspecs.Source) {

@@ -136,14 +136,6 @@ func sensitiveTexts(v any, inside bool, found *[]string) {
 	}
 }
 
-// Scrub puts (sensitive) wherever a text holds one of the sensitive ones.
-func Scrub(text string, sensitive []string) string {
-	for _, s := range sensitive {
-		text = strings.ReplaceAll(text, s, hidden)
-	}
-	return text
-}
-
 // RedactedScope is what a user wrote and what it was evaluated with, fit to be
 // shown: without the defaults of sensitive variables, the contents of sensitive
 // files and the values of sensitive variables. Where anything is sensitive,
@@ -187,6 +179,7 @@ func hideAll(files map[string][]byte) map[string][]byte {
 // redactSources hides what is written in the clear; names are the sensitive
 // variables; some tells whether anything in the sources is sensitive.
 func redactSources(sources []jobspecs.Source) (shown []jobspecs.Source, names []string, some bool) {
+	passwords := passwordNames(sources)
 	for _, s := range sources {
 		text := bytes.ReplaceAll(bytes.TrimPrefix(s.Text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n")) // as it was read
 		f, ds := hclsyntax.ParseConfig(text, s.Name, hcl2.InitialPos)
@@ -195,7 +188,7 @@ func redactSources(sources []jobspecs.Source) (shown []jobspecs.Source, names []
 			some = true
 			continue
 		}
-		r := &sourceRedactor{}
+		r := &sourceRedactor{passwords: passwords}
 		r.body(f.Body.(*hclsyntax.Body))
 		shown = append(shown, jobspecs.Source{Name: s.Name, Text: r.apply(text)})
 		names = append(names, r.names...)
@@ -215,6 +208,53 @@ type sourceRedactor struct {
 	cut   []hcl2.Range // expressions
 	names []string     // sensitive variables
 	some  bool         // anything sensitive
+
+	passwords map[string]bool // var.NAME and local.NAME that passwords are made of
+}
+
+// passwordNames are the variables and locals that passwords are made of, through
+// other locals too.
+func passwordNames(sources []jobspecs.Source) map[string]bool {
+	found, locals := map[string]bool{}, map[string]hclsyntax.Expression{}
+	var follow func(e hclsyntax.Expression)
+	follow = func(e hclsyntax.Expression) {
+		for _, t := range hclsyntax.Variables(e) {
+			name := t.RootName() + "." + secondName(t)
+			if root := t.RootName(); root != "var" && root != "local" || found[name] {
+				continue
+			}
+			found[name] = true
+			if l := locals[name]; l != nil {
+				follow(l)
+			}
+		}
+	}
+	var passwords []hclsyntax.Expression
+	for _, s := range sources {
+		f, ds := hclsyntax.ParseConfig(plainText(s.Text), s.Name, hcl2.InitialPos)
+		if !ds.HasErrors() {
+			collectPasswords(f.Body.(*hclsyntax.Body), locals, &passwords)
+		}
+	}
+	for _, e := range passwords {
+		follow(e)
+	}
+	return found
+}
+
+func collectPasswords(b *hclsyntax.Body, locals map[string]hclsyntax.Expression, passwords *[]hclsyntax.Expression) {
+	for _, c := range b.Blocks {
+		a := c.Body.Attributes["password"]
+		switch {
+		case c.Type == authSchema.name && a != nil:
+			*passwords = append(*passwords, a.Expr)
+		case c.Type == "locals":
+			for name, a := range c.Body.Attributes {
+				locals["local."+name] = a.Expr
+			}
+		}
+		collectPasswords(c.Body, locals, passwords)
+	}
 }
 
 func (r *sourceRedactor) body(b *hclsyntax.Body) {
@@ -223,9 +263,15 @@ func (r *sourceRedactor) body(b *hclsyntax.Body) {
 	}
 	for _, c := range b.Blocks {
 		r.some = r.some || c.Type == "secret"
-		if hides(c) {
+		if hides(c) || c.Type == "variable" && len(c.Labels) > 0 && r.passwords["var."+c.Labels[0]] {
 			r.some = true
 			r.hide(c)
+		}
+		if c.Type == authSchema.name {
+			r.hidePassword(c)
+		}
+		if c.Type == "locals" {
+			r.hideLocals(c)
 		}
 		r.body(c.Body)
 	}
@@ -249,6 +295,28 @@ func (r *sourceRedactor) hide(b *hclsyntax.Block) {
 	}
 	for _, name := range []string{"default", "content"} {
 		if a := b.Body.Attributes[name]; a != nil {
+			r.cut = append(r.cut, a.Expr.Range())
+		}
+	}
+}
+
+// hidePassword hides a password that is not just the name of something else.
+func (r *sourceRedactor) hidePassword(b *hclsyntax.Block) {
+	a := b.Body.Attributes["password"]
+	if a == nil {
+		return
+	}
+	if _, name := a.Expr.(*hclsyntax.ScopeTraversalExpr); !name {
+		r.some = true
+		r.cut = append(r.cut, a.Expr.Range())
+	}
+}
+
+// hideLocals hides the locals that passwords are made of.
+func (r *sourceRedactor) hideLocals(b *hclsyntax.Block) {
+	for name, a := range b.Body.Attributes {
+		if r.passwords["local."+name] {
+			r.some = true
 			r.cut = append(r.cut, a.Expr.Range())
 		}
 	}

@@ -89,16 +89,25 @@ func (r *renderer) pod(ordinal int) (jobspecs.PodSpec, error) {
 	if spec.Volumes, err = r.volumes(v); err != nil {
 		return jobspecs.PodSpec{}, err
 	}
+	var wrong wrongs
 	for _, p := range partsOf(r.doc) {
-		c, err := v.container(p, pod)
-		if err != nil {
-			return jobspecs.PodSpec{}, err
-		}
+		c, errs := v.container(p, pod)
+		wrong = append(wrong, errs...)
 		spec.Containers = append(spec.Containers, c)
 	}
 	spec.Scratch = v.scratch(pod, spec.Containers)
+	if len(wrong) > 0 {
+		return spec, wrong
+	}
 	return spec, nil
 }
+
+// wrongs are what is wrong with attributes of a member's containers; the member is
+// whole apart from them.
+type wrongs []error
+
+func (w wrongs) Error() string   { return errors.Join(w...).Error() }
+func (w wrongs) Unwrap() []error { return w }
 
 // The documents after every expression got its value: what a template holds, as
 // Go types. Pointers and nil tell what was not written.
@@ -109,6 +118,7 @@ type (
 		Sysctls          map[string]string
 		TerminationGrace *span `json:"termination_grace"`
 		ShareProcesses   bool  `json:"share_processes"`
+		Networks         []string
 		Scratch          map[string]scratchDoc
 		Bind             map[string]bindDoc
 		Init             map[string]containerDoc
@@ -497,6 +507,7 @@ func (v view) podSpec(pod podDoc) jobspecs.PodSpec {
 		Sysctls:          pod.Sysctls,
 		TerminationGrace: pod.TerminationGrace.or(30 * time.Second),
 		ShareProcesses:   pod.ShareProcesses,
+		Networks:         pod.Networks,
 	}
 }
 

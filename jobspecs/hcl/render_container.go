@@ -9,7 +9,7 @@ import (
 )
 
 // container is one container of a member.
-func (v view) container(p containerPart, pod podDoc) (jobspecs.Container, error) {
+func (v view) container(p containerPart, pod podDoc) (jobspecs.Container, []error) {
 	c := pod.container(p)
 	out := jobspecs.Container{
 		Kind:       p.kind,
@@ -53,25 +53,19 @@ func (v view) container(p containerPart, pod podDoc) (jobspecs.Container, error)
 	if c.Log != nil {
 		out.Log = &jobspecs.Log{Driver: c.Log.Driver, Options: c.Log.Options}
 	}
-	if err := filesFit(&out); err != nil {
-		return out, err
-	}
-	if err := probes(&out, c); err != nil {
-		return out, err
-	}
-	return out, hooks(&out, c)
+	return out, slices.Concat(filesFit(&out), probes(&out, c), hooks(&out, c))
 }
 
 // maxRendered is the longest file of a container, 16 MiB.
 const maxRendered = 16 << 20
 
-func filesFit(c *jobspecs.Container) error {
+func filesFit(c *jobspecs.Container) (wrong []error) {
 	for _, f := range c.Files {
 		if len(f.Content) > maxRendered {
-			return &attributeError{pathOf(c) + ".file." + f.Path + ".content", fmt.Errorf("the file has %d bytes; %d (16 MiB) is the most", len(f.Content), maxRendered)}
+			wrong = append(wrong, &attributeError{pathOf(c) + ".file." + f.Path + ".content", fmt.Errorf("the file has %d bytes; %d (16 MiB) is the most", len(f.Content), maxRendered)})
 		}
 	}
-	return nil
+	return wrong
 }
 
 func (pod *podDoc) container(p containerPart) containerDoc {
@@ -148,19 +142,20 @@ func ulimitsOf(written map[string]string) []jobspecs.Ulimit {
 // pathOf is where a container stands in a template: "sidecar.exporter".
 func pathOf(c *jobspecs.Container) string { return join(c.Kind, c.Name) }
 
-func probes(out *jobspecs.Container, c containerDoc) error {
+func probes(out *jobspecs.Container, c containerDoc) (wrong []error) {
 	into := map[string]**jobspecs.Probe{"startup": &out.Startup, "readiness": &out.Readiness, "liveness": &out.Liveness, "role": &out.Role}
 	for _, kind := range sortedKeys(c.Probe) {
 		p, err := probe(c.Probe[kind], c.Port)
 		if err != nil {
-			return &attributeError{fmt.Sprintf("%s.probe.%s.%s.port", pathOf(out), kind, checkOf(p)), err}
+			wrong = append(wrong, &attributeError{fmt.Sprintf("%s.probe.%s.%s.port", pathOf(out), kind, checkOf(p)), err})
+			continue
 		}
 		if kind == "role" {
 			p.FailureThreshold = 1
 		}
 		*into[kind] = p
 	}
-	return nil
+	return wrong
 }
 
 func probe(p probeDoc, ports map[string]portDoc) (*jobspecs.Probe, error) {
@@ -211,15 +206,15 @@ func checkOf(p *jobspecs.Probe) string {
 }
 
 // hooks are the handlers of a lifecycle block.
-func hooks(out *jobspecs.Container, c containerDoc) error {
+func hooks(out *jobspecs.Container, c containerDoc) (wrong []error) {
 	var err error
 	if out.PostStart, err = handler(c.Lifecycle.PostStart, c.Port); err != nil {
-		return &attributeError{pathOf(out) + ".lifecycle.post_start.http.port", err}
+		wrong = append(wrong, &attributeError{pathOf(out) + ".lifecycle.post_start.http.port", err})
 	}
 	if out.PreStop, err = handler(c.Lifecycle.PreStop, c.Port); err != nil {
-		return &attributeError{pathOf(out) + ".lifecycle.pre_stop.http.port", err}
+		wrong = append(wrong, &attributeError{pathOf(out) + ".lifecycle.pre_stop.http.port", err})
 	}
-	return nil
+	return wrong
 }
 
 func handler(h *handlerDoc, ports map[string]portDoc) (*jobspecs.Handler, error) {
@@ -241,6 +236,9 @@ func handler(h *handlerDoc, ports map[string]portDoc) (*jobspecs.Handler, error)
 func portNumber(ref any, ports map[string]portDoc) (int, error) {
 	if n, ok := ref.(float64); ok {
 		return int(n), nil
+	}
+	if ref == nil {
+		return 0, nil // not known
 	}
 	name, _ := ref.(string)
 	p, ok := ports[name]

@@ -33,6 +33,8 @@ type report struct {
 	meter *meter              // of what is evaluated in the files
 	found []jobspecs.Diagnostic
 
+	filesRead int // bytes of the files that were read
+
 	secretLines map[string]map[int]bool // lines that are not shown, by file
 	unsaid      []string                // texts that are not shown
 }
@@ -54,8 +56,18 @@ func (r *report) hideLines(at hcl2.Range) {
 func (r *report) keepUnsaid(v cty.Value) {
 	_ = cty.Walk(v, func(_ cty.Path, e cty.Value) (bool, error) {
 		e, _ = e.Unmark()
-		if e.IsKnown() && !e.IsNull() && e.Type() == cty.String && len(e.AsString()) >= minScrubbed {
-			r.unsaid = append(r.unsaid, e.AsString())
+		if !e.IsKnown() || e.IsNull() {
+			return true, nil
+		}
+		text := ""
+		switch e.Type() {
+		case cty.String:
+			text = e.AsString()
+		case cty.Number:
+			text = e.AsBigFloat().Text('f', -1)
+		}
+		if len(text) >= minScrubbed {
+			r.unsaid = append(r.unsaid, text)
 		}
 		return true, nil
 	})
@@ -63,13 +75,14 @@ func (r *report) keepUnsaid(v cty.Value) {
 
 // hush takes what is sensitive out of what was found.
 func (r *report) hush() {
+	unsaid := Disguises(r.unsaid)
 	for i := range r.found {
 		d := &r.found[i]
 		if r.secretLines[d.File][d.Line] {
 			d.Snippet = ""
 		}
 		for _, text := range []*string{&d.Summary, &d.Detail, &d.Snippet} {
-			*text = Scrub(*text, r.unsaid)
+			*text = Scrub(*text, unsaid)
 		}
 	}
 }

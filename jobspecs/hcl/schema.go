@@ -35,6 +35,7 @@ type attr struct {
 	setOnly  bool // of those that may: not self
 	later    bool // known, refused: not supported yet
 	empty    bool // written empty it is as if absent
+	secret   bool // sensitive by its nature, whatever it is made of
 	def      string
 	doc      string
 }
@@ -67,16 +68,6 @@ func (b *block) names() []string {
 	return names
 }
 
-func laterAttrs(names ...string) []attr {
-	var attrs []attr
-	for _, n := range names {
-		attrs = append(attrs, attr{name: n, later: true})
-	}
-	return attrs
-}
-
-func laterBlock(name string) *block { return &block{name: name, later: true} }
-
 var fileSchema = &block{
 	blocks: []*block{
 		{name: "variable", label: "NAME", check: checkIdentifier, doc: "a value given from outside: `-var NAME=…`, `--var-file`, `STSD_VAR_NAME`; one not given again keeps its stored value", attrs: []attr{
@@ -99,7 +90,7 @@ var fileSchema = &block{
 var setSchema = &block{
 	name: "statefulset", label: "NAME", check: checkLabel,
 	doc: "one set; several may stand in a file",
-	attrs: append([]attr{
+	attrs: []attr{
 		{name: "namespace", kind: label, def: "`default`", doc: "names are unique within it; it has its own network and DNS domain"},
 		{name: "replicas", kind: number(0, jobspecs.MaxReplicas), def: "the stored count; 1 for a new set", doc: "how many members"},
 		{name: "start_ordinal", kind: number(0, math.MaxInt32), def: "0", doc: "the first member's number"},
@@ -114,7 +105,8 @@ var setSchema = &block{
 		{name: "share_processes", kind: boolean, def: "`false`", doc: "one process namespace for all containers of a member"},
 		{name: "reserve", kind: ordinals, def: "none", doc: "ordinals that are left out; others take their place, above"},
 		{name: "start_after", kind: setNames, def: "none", doc: "sets of the namespace that must be available before a member's first start; repairs do not wait"},
-	}, laterAttrs("networks")...),
+		{name: "networks", kind: networks, empty: true, def: "none", doc: "networks of others that a member joins beside its own: `redis-0`, `redis` and `redis-0.redis` lead to it there. A member waits for one that is not there"},
+	},
 	blocks: []*block{
 		{name: "locals", doc: "names for expressions that may use `self` and `set`"},
 		updateSchema, guardSchema, dnsSchema, hostAccessSchema, volumeSchema, scratchSchema, bindSchema, containerSchema, initSchema, sidecarSchema, hookSchema,
@@ -319,8 +311,8 @@ var httpSchema = &block{name: "http", doc: "a GET; 200 to 399 succeeds", attrs: 
 var lifecycleSchema = &block{
 	name: "lifecycle", doc: "what is done when the container has started and before it is stopped",
 	blocks: []*block{
-		{name: "post_start", one: true, doc: "after the start, beside the process; the container is restarted when it fails; exactly one of exec, http, sleep", blocks: handlerBlocks},
-		{name: "pre_stop", one: true, doc: "before the stop signal, within termination_grace; exactly one of exec, http, sleep", blocks: handlerBlocks},
+		{name: "post_start", one: true, doc: "after the start, beside the process; the container is restarted when it fails, and it has no time-out; exactly one of exec (`command`), http (`port`, `path`, `scheme`, `headers`, all as in a probe) and sleep", blocks: handlerBlocks},
+		{name: "pre_stop", one: true, doc: "before the stop signal, within termination_grace; exactly one of exec, http (as in post_start) and sleep", blocks: handlerBlocks},
 	},
 }
 
@@ -370,7 +362,7 @@ var authSchema = &block{
 	name: "registry_auth", doc: "who asks the registry for the image; absent: the Docker configuration's credentials",
 	attrs: []attr{
 		{name: "username", kind: someText, required: true, member: true},
-		{name: "password", kind: someText, required: true, member: true},
+		{name: "password", kind: someText, required: true, member: true, secret: true},
 	},
 }
 

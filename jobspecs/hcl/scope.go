@@ -409,14 +409,25 @@ func weight(v cty.Value) int {
 	return sum
 }
 
-// file gives what file() and templatefile() read.
+// maxFiles is how much all the files may have that a scope reads: they are kept.
+const maxFiles = 16 << 20
+
+var errManyFiles = fmt.Errorf("the files that the spec reads have more than %d MiB", maxFiles>>20)
+
+// file gives what file() and templatefile() read, each file once.
 func (s *scope) file(path string) (string, error) {
+	if text, ok := s.read.Files[path]; ok {
+		return string(text), nil
+	}
 	if text, ok := s.in.Files[path]; ok {
 		return s.keep(path, text)
 	}
 	if s.in.Absent[path] {
 		s.absent(path)
 		return "", fmt.Errorf("there is no file %q", path)
+	}
+	if s.filesRead > maxFiles {
+		return "", errManyFiles
 	}
 	if s.opt.ReadFile == nil {
 		return "", fmt.Errorf("the file %q was not sent along with the spec", path)
@@ -438,6 +449,9 @@ func (s *scope) keep(path string, text []byte) (string, error) {
 	if notText(text) > 0 {
 		return "", fmt.Errorf("the file %q is not text in UTF-8", path)
 	}
+	if s.filesRead += len(text); s.filesRead > maxFiles {
+		return "", errManyFiles
+	}
 	if s.read.Files == nil {
 		s.read.Files = map[string][]byte{}
 	}
@@ -447,9 +461,15 @@ func (s *scope) keep(path string, text []byte) (string, error) {
 
 // exists answers fileexists(). A file that exists is read, so that Inputs say so.
 func (s *scope) exists(path string) (bool, error) {
+	if _, ok := s.read.Files[path]; ok || s.read.Absent[path] {
+		return ok, nil
+	}
 	if _, ok := s.in.Files[path]; !ok && s.in.Absent[path] {
 		s.absent(path)
 		return false, nil
+	}
+	if s.filesRead > maxFiles {
+		return false, errManyFiles
 	}
 	if _, ok := s.in.Files[path]; !ok && s.opt.ReadFile != nil {
 		if _, err := s.opt.ReadFile(path); errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -162,6 +163,9 @@ func (s *scope) unusedSecrets(specs []jobspecs.Spec) {
 func SecretNames(set *jobspecs.Set, t jobspecs.Template) []string {
 	var names []string
 	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, setSpecs(set)...) {
+		if !bytes.Contains(b, []byte(`"secret":`)) { // quotes inside strings are escaped
+			continue
+		}
 		if doc, err := decodeDocument(b); err == nil {
 			names = append(names, sortedKeys(part(doc, "secret"))...)
 		}

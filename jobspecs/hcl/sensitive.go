@@ -3,6 +3,7 @@ package hcl
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	hcl2 "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -14,8 +15,9 @@ import (
 // {"$sensitive": value or symbolic value}; whoever shows a document shows the
 // wrapper as hidden.
 //
-// Sensitive are the values of variables with sensitive = true, secrets, and the
-// content of a file block with sensitive = true.
+// Sensitive are the values of variables with sensitive = true, secrets, the
+// content of a file block with sensitive = true, and a password, whatever it is
+// made of.
 
 // A secrecy is the mark that tells what is sensitive.
 type secrecy string
@@ -174,6 +176,46 @@ func wrapElement(v any, step cty.PathStep) bool {
 		return true
 	}
 	return false
+}
+
+// secretValue reads an attribute that is sensitive by its nature. Written in the
+// clear it is hidden from now on, but the file still says it.
+func (d *decoder) secretValue(a *hclsyntax.Attribute, at attr, path string) (any, bool) {
+	tainted := d.taints(a.Expr)
+	if !tainted {
+		d.hideLines(a.Expr.Range())
+	}
+	v, ok := d.secretlyRead(a, at, path)
+	if !ok || v == nil {
+		return v, ok
+	}
+	if s, isText := opened(v).(string); isText {
+		d.keepUnsaid(cty.StringVal(s))
+	}
+	if !tainted {
+		d.warn(a.NameRange, fmt.Sprintf("%s is written in the clear", a.Name), "Whoever reads the file sees it. Take it from a variable with sensitive = true, or from a secret.")
+	}
+	return sensitiveValue(opened(v)), true
+}
+
+// secretlyRead is value, for which variables and files are hidden too that are kept
+// to make it.
+func (d *decoder) secretlyRead(a *hclsyntax.Attribute, at attr, path string) (any, bool) {
+	outer := d.refs.vars
+	d.refs.vars, d.secretly = map[string]bool{}, true
+	v, ok := d.value(a.Expr, at.kind, at.member, path)
+	for name := range d.refs.vars {
+		outer[name], d.refs.hidden[name] = true, true
+	}
+	d.refs.vars, d.secretly = outer, false
+	return v, ok
+}
+
+// isSecret tells whether a path of a template leads to an attribute that is
+// sensitive by its nature.
+func isSecret(path string) bool {
+	rest, found := strings.CutSuffix(path, ".password")
+	return found && (rest == authSchema.name || strings.HasSuffix(rest, "."+authSchema.name))
 }
 
 // fileBlock reads a file block, and what it reads for a sensitive one as sensitive.

@@ -19,7 +19,7 @@ import (
 // name is good.
 func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 	before := len(s.found)
-	d := &decoder{scope: s.inSet(), places: map[string]hcl2.Range{}, refs: newReferences()}
+	d := &decoder{scope: s.inSet(), places: map[string]hcl2.Range{}, vague: map[string]bool{}, refs: newReferences()}
 	for _, c := range b.Body.Blocks {
 		switch {
 		case c.Type == "locals":
@@ -48,11 +48,14 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 	d.containers(b)
 	d.names(b, &spec.Set)
 	d.membership(b, &spec.Set, doc)
+	d.joined(&spec.Set, doc)
 	d.mounted(spec.Template)
 	spec.Images = Images(spec.Template)
-	if !d.unknown && !HasErrors(s.found[before:]) {
-		spec.Ports = d.checkMembers(&spec)
+	if d.unknown || HasErrors(s.found[before:]) {
+		d.checkInPart(&spec)
+		return spec
 	}
+	spec.Ports = d.checkMembers(&spec)
 	return spec
 }
 
@@ -152,7 +155,7 @@ func claims(b *hclsyntax.Block, doc document) []jobspecs.Claim {
 }
 
 // templateKeys are the parts of a statefulset block whose change makes a revision.
-var templateKeys = []string{"service", "termination_grace", "labels", "extra_hosts", "sysctls", "share_processes", "scratch", "bind", "init", "sidecar", "container", "order"}
+var templateKeys = []string{"service", "termination_grace", "labels", "extra_hosts", "sysctls", "share_processes", "networks", "scratch", "bind", "init", "sidecar", "container", "order"}
 
 // template is the normal form of a set's document.
 func (d *decoder) template(doc document) jobspecs.Template {
@@ -162,6 +165,7 @@ func (d *decoder) template(doc document) jobspecs.Template {
 			t[key] = v
 		}
 	}
+	sortNetworks(t)
 	if names := sortedKeys(part(doc, "volume")); len(names) > 0 {
 		t["volume"] = names
 	}
@@ -187,7 +191,7 @@ func (d *decoder) sampleMembers(b *hclsyntax.Block) []*sample {
 	said := d.meter.said
 	quiet := *d.scope
 	quiet.report = &report{meter: d.meter}
-	q := &decoder{scope: &quiet, places: map[string]hcl2.Range{}, refs: newReferences()}
+	q := &decoder{scope: &quiet, places: map[string]hcl2.Range{}, vague: map[string]bool{}, refs: newReferences()}
 	doc := document{}
 	for _, name := range []string{"namespace", "replicas", "start_ordinal", "reserve", "service"} {
 		if a := b.Body.Attributes[name]; a != nil && q.check(a.Expr, false, nil) {

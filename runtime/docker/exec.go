@@ -41,7 +41,7 @@ func execError(err error) error {
 		return absent("the container is gone")
 	case contains(err.Error(), "is paused"):
 		return notRunning("the container is paused")
-	case contains(err.Error(), "is not running", "is restarting", "in a stopped state", "container not running", "container has stopped"):
+	case contains(err.Error(), "is not running", "is restarting", "in a stopped ", "that has stopped"):
 		return notRunning("the container is not running")
 	}
 	return engineError(err)
@@ -70,11 +70,11 @@ func (h *Host) explainStopped(ctx context.Context, pod runtime.PodName, id strin
 func stateText(s *container.State) string {
 	switch s.Status {
 	case container.StateCreated:
-		return "has not been started yet"
+		return "is not running: it was not started yet"
 	case container.StatePaused:
 		return "is paused"
 	case container.StateExited, container.StateDead:
-		return fmt.Sprintf("has ended with exit code %d", s.ExitCode)
+		return fmt.Sprintf("is not running: it ended with exit code %d", s.ExitCode)
 	}
 	return "is not running: the engine calls it " + s.Status
 }

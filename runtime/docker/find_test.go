@@ -126,7 +126,7 @@ func TestLogsAndExecOfEveryContainerOfAPod(t *testing.T) {
 		}
 	}
 	_, err = e.Exec(context.Background(), e.pod("web-0"), runtime.ExecOptions{Container: "prepare", Command: []string{"/helper", "env"}})
-	if got, want := errorText(err), e.ns+`/web-0: container "prepare" has ended with exit code 0`; got != want || !errors.Is(err, runtime.ErrNotRunning) {
+	if got, want := errorText(err), e.ns+`/web-0: container "prepare" is not running: it ended with exit code 0`; got != want || !errors.Is(err, runtime.ErrNotRunning) {
 		t.Errorf("exec in an ended container: %s, want %s", got, want)
 	}
 	if _, err := e.Exec(t.Context(), e.pod("no member"), runtime.ExecOptions{}); !errors.Is(err, runtime.ErrNotFound) {

@@ -96,13 +96,13 @@ func TestNothingRunsInWhatDoesNotRun(t *testing.T) {
 	}
 	who := e.ns + "/web-0"
 	id := must(e.Create(t.Context(), e.spec("web", 0)))(t)
-	exec(who+`: container "web" has not been started yet`, runtime.ErrNotRunning)
+	exec(who+`: container "web" is not running: it was not started yet`, runtime.ErrNotRunning)
 	check(t, e.Start(t.Context(), id))
 	check(t, raw().ContainerPause(t.Context(), id))
 	exec(who+`: container "web" is paused`, runtime.ErrNotRunning)
 	check(t, raw().ContainerUnpause(t.Context(), id))
 	check(t, e.Stop(t.Context(), id, "SIGKILL", time.Second))
-	exec(who+`: container "web" has ended with exit code 137`, runtime.ErrNotRunning)
+	exec(who+`: container "web" is not running: it ended with exit code 137`, runtime.ErrNotRunning)
 	_, err := e.Check(t.Context(), pods.Target{ID: id}, jobspecs.Probe{Exec: []string{"x"}})
 	if got, want := errorText(err), "exec x: the container is not running"; got != want {
 		t.Errorf("a probe says %q, want %q", got, want)
@@ -147,5 +147,24 @@ func TestAFileOfAContainerMayBeALink(t *testing.T) {
 		if got := must(e.readSmall(t.Context(), id, path))(t); got != want {
 			t.Errorf("%s has %q, want %q", path, got, want)
 		}
+	}
+}
+
+func TestWhatEnginesSayOfWhatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Error response from daemon: Container 3f is not running":                                 "the container is not running",
+		"Error response from daemon: container 3f is not running":                                 "the container is not running",
+		"Container 3f is paused, unpause the container before exec":                               "the container is paused",
+		"Container 3f is restarting, wait until the container is running":                         "the container is not running",
+		"OCI runtime exec failed: cannot exec in a stopped container: unknown":                    "the container is not running",
+		"OCI runtime exec failed: exec failed: cannot exec a container that has stopped: unknown": "the container is not running",
+	} {
+		if err := execError(errString(text)); !errors.Is(err, runtime.ErrNotRunning) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if err := execError(errString("no space left on device")); errors.Is(err, runtime.ErrNotRunning) || err.Error() != "no space left on device" {
+		t.Errorf("about something else: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -294,6 +295,14 @@ func (s *Service) Exec(ctx context.Context, name runtime.PodName, o runtime.Exec
 		return 0, ctx.Err()
 	}
 	return 0, runtime.ErrNotFound
+}
+
+// Metrics implements api.Service.
+func (s *Service) Metrics() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		fmt.Fprintln(w, "stsd_sets 1")
+	})
 }
 
 func (s *Service) Version(context.Context) client.Version {

@@ -40,6 +40,7 @@ statefulset "full" {
   share_processes        = true
   reserve                = [9]
   start_after            = ["config"]
+  networks               = ["myapp_default", "edge"]
 
   labels = {
     member = self.name
