@@ -181,11 +181,9 @@ func (c *telling) setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 			continue
 		}
 		_, what, _ := strings.Cut(on.Message, ": ") // behind the member's name
-		if c.has(on.Message) || what != "" && c.has(what) {
-			out = append(out, "the set is stalled by it")
-			continue
+		if !c.has(on.Message) && (what == "" || !c.has(what)) {
+			out = append(out, "the set is stalled: "+on.Message)
 		}
-		out = append(out, "the set is stalled: "+on.Message)
 	}
 	if m.Stale {
 		out = append(out, "its next start renders self and set anew (stale)")

@@ -220,8 +220,8 @@ func TestAStalledRolloutOffersTheWayBack(t *testing.T) {
 	if want := []string{"docker image ls", "stsd set image db/web IMAGE", "stsd rollout undo db/web"}; !reflect.DeepEqual(e.Next, want) {
 		t.Errorf("next = %q, want %q", e.Next, want)
 	}
-	if want := []string{"the set is stalled by it"}; !reflect.DeepEqual(e.Because, want) {
-		t.Errorf("because = %q, want %q: each once", e.Because, want)
+	if len(e.Because) > 0 {
+		t.Errorf("because = %q: the state says it all, each once", e.Because)
 	}
 	s.UpdateRevision, s.Members[0].Revision, m.Revision = "web-1", "web-1", "web-1"
 	if e := explain(s, &m, planner.Plan{}, noon); strings.Contains(strings.Join(e.Next, "\n"), "undo") {

@@ -121,6 +121,8 @@ func (q asked) absence(p *runtime.Pod, c *runtime.Container) (title, next string
 	switch {
 	case q.previous && c.StartedAt.IsZero() && c.ExitCode == nil:
 		return who + " has not begun yet: there are no previous logs", "stsd explain " + member
+	case q.previous && over(c.State):
+		return who + " has ended for the first time: there are no logs of an earlier one", logs
 	case q.previous:
 		return who + " has not ended yet: there are no previous logs", logs
 	case c.State == "paused":

@@ -29,6 +29,8 @@ func TestWhatIsSaidOfAContainerThatDoesNotRun(t *testing.T) {
 			"container second of big-0 is not running: it ended with exit code 1, and is started again with back-off", "stsd logs -c second big-0 --previous"},
 		{"a sidecar has not ended", runtime.Running, runtime.Container{Name: "side", Kind: jobspecs.KindSidecar, State: "running", StartedAt: began}, true,
 			"sidecar side of big-0 has not ended yet: there are no previous logs", "stsd logs -c side big-0"},
+		{"it ended for the first time", runtime.Backoff, runtime.Container{Name: "b", Kind: jobspecs.KindMain, State: "exited", ExitCode: &one, StartedAt: began}, true,
+			"container b of big-0 has ended for the first time: there are no logs of an earlier one", "stsd logs -c b big-0"},
 		{"one has not begun", runtime.Initializing, runtime.Container{Name: "b", Kind: jobspecs.KindMain, State: "waiting"}, true,
 			"container b of big-0 has not begun yet: there are no previous logs", "stsd explain big-0"},
 		{"it waits for another", runtime.Initializing, runtime.Container{Name: "b", Kind: jobspecs.KindMain, State: "waiting", Message: "waiting for init a"}, false,

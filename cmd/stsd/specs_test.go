@@ -47,7 +47,7 @@ func TestEachFileIsAScopeOfItsOwn(t *testing.T) {
 	s := apitest.World()
 	c := against(t, s)
 	dir := folder(t, map[string]string{
-		"a.hcl":          named("a", "var.image", "variable \"picture\" {}\n"),
+		"a.hcl":          named("a", "var.image", "variable \"image\" {}\n"),
 		"both/b.hcl":     named("b", "var.other", ""),
 		"both/v.hcl":     "variable \"other\" {}\n",
 		"both/README.md": "# not a spec\n",
@@ -175,7 +175,7 @@ func TestDeleteOfFilesNamesTheirSetsBackwards(t *testing.T) {
 	other := jobspecs.Key{Namespace: "default", Name: "app"}
 	s.Statuses[other] = s.Statuses[apitest.Web]
 	c := against(t, s)
-	file := write(t, "two.hcl", spec+named("app", `var.image`, "variable \"picture\" {}\n"))
+	file := write(t, "two.hcl", spec+named("app", `var.image`, "variable \"image\" {}\n"))
 	if got := c.run("delete", "-f", file, "--cascade=orphan"); got.code != exitOK {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}

@@ -179,7 +179,7 @@ func hideAll(files map[string][]byte) map[string][]byte {
 // redactSources hides what is written in the clear; names are the sensitive
 // variables; some tells whether anything in the sources is sensitive.
 func redactSources(sources []jobspecs.Source) (shown []jobspecs.Source, names []string, some bool) {
-	passwords := passwordNames(sources)
+	passwords := passwordsOf(readable(sources)).names
 	for _, s := range sources {
 		text := bytes.ReplaceAll(bytes.TrimPrefix(s.Text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n")) // as it was read
 		f, ds := hclsyntax.ParseConfig(text, s.Name, hcl2.InitialPos)
@@ -197,6 +197,18 @@ func redactSources(sources []jobspecs.Source) (shown []jobspecs.Source, names []
 	return shown, names, some
 }
 
+// readable are the syntax trees of the sources that have one.
+func readable(sources []jobspecs.Source) []*hclsyntax.Body {
+	var bodies []*hclsyntax.Body
+	for _, s := range sources {
+		f, ds := hclsyntax.ParseConfig(plainText(s.Text), s.Name, hcl2.InitialPos)
+		if !ds.HasErrors() {
+			bodies = append(bodies, f.Body.(*hclsyntax.Body))
+		}
+	}
+	return bodies
+}
+
 // SensitiveVariables are those that sources declare to be sensitive.
 func SensitiveVariables(sources []jobspecs.Source) []string {
 	_, names, _ := redactSources(sources)
@@ -209,51 +221,74 @@ type sourceRedactor struct {
 	names []string     // sensitive variables
 	some  bool         // anything sensitive
 
-	passwords map[string]bool // var.NAME and local.NAME that passwords are made of
+	passwords map[string]bool // as in passwordUse
 }
 
-// passwordNames are the variables and locals that passwords are made of, through
-// other locals too.
-func passwordNames(sources []jobspecs.Source) map[string]bool {
-	found, locals := map[string]bool{}, map[string]hclsyntax.Expression{}
-	var follow func(e hclsyntax.Expression)
-	follow = func(e hclsyntax.Expression) {
-		for _, t := range hclsyntax.Variables(e) {
-			name := t.RootName() + "." + secondName(t)
-			if root := t.RootName(); root != "var" && root != "local" || found[name] {
-				continue
-			}
-			found[name] = true
-			if l := locals[name]; l != nil {
-				follow(l)
-			}
-		}
-	}
-	var passwords []hclsyntax.Expression
-	for _, s := range sources {
-		f, ds := hclsyntax.ParseConfig(plainText(s.Text), s.Name, hcl2.InitialPos)
-		if !ds.HasErrors() {
-			collectPasswords(f.Body.(*hclsyntax.Body), locals, &passwords)
-		}
-	}
-	for _, e := range passwords {
-		follow(e)
-	}
-	return found
+// A passwordUse is what the passwords of some sources are made of.
+type passwordUse struct {
+	exprs  []hclsyntax.Expression // the passwords themselves
+	locals map[string]hclsyntax.Expression
+	names  map[string]bool // var.NAME and local.NAME that they use, through other locals too
 }
 
-func collectPasswords(b *hclsyntax.Body, locals map[string]hclsyntax.Expression, passwords *[]hclsyntax.Expression) {
+func passwordsOf(bodies []*hclsyntax.Body) *passwordUse {
+	p := &passwordUse{locals: map[string]hclsyntax.Expression{}, names: map[string]bool{}}
+	for _, b := range bodies {
+		p.collect(b)
+	}
+	for _, e := range p.exprs {
+		p.follow(e)
+	}
+	return p
+}
+
+func (p *passwordUse) collect(b *hclsyntax.Body) {
 	for _, c := range b.Blocks {
 		a := c.Body.Attributes["password"]
 		switch {
 		case c.Type == authSchema.name && a != nil:
-			*passwords = append(*passwords, a.Expr)
+			p.exprs = append(p.exprs, a.Expr)
 		case c.Type == "locals":
 			for name, a := range c.Body.Attributes {
-				locals["local."+name] = a.Expr
+				p.locals["local."+name] = a.Expr
 			}
 		}
-		collectPasswords(c.Body, locals, passwords)
+		p.collect(c.Body)
+	}
+}
+
+func (p *passwordUse) follow(e hclsyntax.Expression) {
+	for _, t := range hclsyntax.Variables(e) {
+		name := t.RootName() + "." + secondName(t)
+		if root := t.RootName(); root != "var" && root != "local" || p.names[name] {
+			continue
+		}
+		p.names[name] = true
+		if l := p.locals[name]; l != nil {
+			p.follow(l)
+		}
+	}
+}
+
+// keepPasswords keeps what passwords are made of out of what is found, as far as
+// it is written in the clear.
+func (s *scope) keepPasswords(p *passwordUse) {
+	written := slices.Clone(p.exprs)
+	for _, name := range sortedKeys(p.names) {
+		if l := p.locals[name]; l != nil {
+			written = append(written, l)
+		}
+		if v := s.vars[strings.TrimPrefix(name, "var.")]; v != nil && strings.HasPrefix(name, "var.") {
+			s.keepUnsaid(v.value)
+		}
+	}
+	for _, e := range written {
+		if len(hclsyntax.Variables(e)) > 0 {
+			continue
+		}
+		if v, ds := s.evaluated(e, nil); !ds.HasErrors() {
+			s.keepUnsaid(v)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ func SensitiveInputs(sources []jobspecs.Source, in jobspecs.Inputs) (texts []str
 		s.declareVariable(b)
 	}
 	s.assign()
+	s.keepPasswords(passwordsOf(bodies))
 	for _, key := range sortedKeys(in.Secrets) {
 		if v := in.Secrets[key]; len(v) >= minScrubbed {
 			r.unsaid = append(r.unsaid, v)
@@ -47,7 +48,7 @@ func SensitiveInputs(sources []jobspecs.Source, in jobspecs.Inputs) (texts []str
 // read to know that there is not.
 func given(sources []jobspecs.Source, in jobspecs.Inputs) bool {
 	return len(in.Vars)+len(in.Secrets) > 0 || slices.ContainsFunc(sources, func(s jobspecs.Source) bool {
-		return bytes.Contains(s.Text, []byte("variable"))
+		return bytes.Contains(s.Text, []byte("variable")) || bytes.Contains(s.Text, []byte(authSchema.name))
 	})
 }
 
