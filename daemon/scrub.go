@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
@@ -58,13 +59,42 @@ func renderedTexts(specs map[planner.Target]planner.Rendered) []string {
 // hush takes what must not be shown out of what the engine says and of what
 // rendering says.
 func (l *loop) hush(w *planner.World) {
-	w.Pods = scrubPods(w.Pods, l.unsaid)
+	w.Pods = cutPods(scrubPods(w.Pods, l.unsaid))
 	for t, r := range w.Specs {
 		if r.Err != nil {
 			r.Err = scrubError(r.Err, l.unsaid)
 			w.Specs[t] = r
 		}
 	}
+}
+
+// longestMessage is how much of what an engine says is shown. It is cut after it was
+// scrubbed: half of a secret is not found any more.
+const longestMessage = 400
+
+// cutPods shortens what an engine says of pods.
+func cutPods(pods []runtime.Pod) []runtime.Pod {
+	out := slices.Clone(pods)
+	for i := range out {
+		p := &out[i]
+		p.Message = cut(p.Message)
+		p.Containers = slices.Clone(p.Containers)
+		for j := range p.Containers {
+			p.Containers[j].Message = cut(p.Containers[j].Message)
+		}
+		p.Notes = slices.Clone(p.Notes)
+		for j := range p.Notes {
+			p.Notes[j].Message = cut(p.Notes[j].Message)
+		}
+	}
+	return out
+}
+
+func cut(s string) string {
+	if len(s) <= longestMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longestMessage], "") + "…"
 }
 
 // scrubPods takes what must not be shown out of what an engine says of pods.

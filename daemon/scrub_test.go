@@ -142,3 +142,17 @@ func TestArgumentsOfAProbeAreNotTold(t *testing.T) {
 		}
 	})
 }
+
+// A text that is cut before it is scrubbed shows the first half of a secret.
+func TestWhatAnEngineSaysIsCutAfterItIsScrubbed(t *testing.T) {
+	long := strings.Repeat("x", 390) + "TopSecretPassword0123456789"
+	pods := cutPods(scrubPods([]runtime.Pod{{
+		Message: long, Containers: []runtime.Container{{Message: long}}, Notes: []runtime.Note{{Message: long}},
+	}}, []string{"TopSecretPassword0123456789"}))
+	want := strings.Repeat("x", 390) + "(sensitive"
+	for _, got := range []string{pods[0].Message, pods[0].Containers[0].Message, pods[0].Notes[0].Message} {
+		if got != want+"…" {
+			t.Errorf("message = %q, want %q", got, want+"…")
+		}
+	}
+}

@@ -94,7 +94,7 @@ func validation() []row {
 		none("I21-I22", "there are no selectors: a member belongs to the set whose name it carries"),
 		rejected("I23", "negative replicas", set("replicas = -1"), "-1 is not a whole number from 0 to 10000"),
 		is("I24", "a label without a name, and one of stsd's own", "the file is read", "it is refused", all(
-			refuses(set(`labels = { "" = "b" }`), `"" cannot be a name here`),
+			refuses(set(`labels = { "" = "b" }`), `"" cannot be the name of a label`),
 			refuses(set(`labels = { "stsd.set" = "b" }`), `label "stsd.set": names that begin with stsd. are stsd's own`))),
 		none("I25", "there are no selectors"),
 		none("I26", "objects of Docker have labels and no annotations"),
