@@ -15,6 +15,7 @@ import (
 	"github.com/stsd/stsd/daemon/api"
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
 	"github.com/stsd/stsd/runtime/sim"
 )
