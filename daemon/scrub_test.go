@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,13 +72,14 @@ func (s *stage) toldOf(key jobspecs.Key) string {
 func TestWhatAProbeOrAHookPrintsOfASecretIsNotTold(t *testing.T) {
 	const password = "Tr0ub4dor&3"
 	play(t, func(s *stage) {
-		printed := ""
+		var printed atomic.Value // the host asks while the test goes on
+		printed.Store("")
 		s.world.Program("web:1", sim.Program{
 			Answer: func(jobspecs.Probe, time.Duration) error {
-				return errors.New("exec sed s/pw=// /x: exit code 1: " + printed)
+				return errors.New("exec sed s/pw=// /x: exit code 1: " + printed.Load().(string))
 			},
 			Hook: func(pods.Hook) (time.Duration, error) {
-				return 0, errors.New("exec sed s/pw=// /x: exit code 1: " + printed)
+				return 0, errors.New("exec sed s/pw=// /x: exit code 1: " + printed.Load().(string))
 			},
 		})
 		if _, err := s.Apply(t.Context(), request(leaky, "s="+password)); err != nil {
@@ -98,13 +100,13 @@ func TestWhatAProbeOrAHookPrintsOfASecretIsNotTold(t *testing.T) {
 			"made of it for a member":    {func() string { return strings.Split(content(), "\n")[2] }, strings.Split(content(), "\n")[2]},
 			"cut in the middle":          {func() string { return cookie[:20] + "…" }, cookie[:20]},
 		} {
-			printed = c.prints()
+			printed.Store(c.prints())
 			time.Sleep(2 * time.Minute)
 			if said := s.toldOf(web); strings.Contains(said, c.bare) || !strings.Contains(said, "exit code 1: ") || !strings.Contains(said, "(sensitive)") {
 				t.Errorf("%s: %q is told, or nothing:\n%s", name, c.bare, said)
 			}
 		}
-		printed = password
+		printed.Store(password)
 		if _, err := s.Rollout(t.Context(), web, client.RolloutRequest{Do: "restart"}); err != nil {
 			t.Fatal(err)
 		}

@@ -175,14 +175,14 @@ func (p *pod) ask(lives lives, world PodWorld, plan PodPlan, work *sync.WaitGrou
 		if part.Hook == "" {
 			continue
 		}
-		ctx, cancel := context.WithCancel(ctx)
+		hook, cancel := context.WithCancel(ctx)
 		p.mu.Lock()
 		p.hooks[block] = cancel
 		p.mu.Unlock()
 		until := world.at(i).graceOver()
 		work.Go(func() {
 			defer cancel()
-			p.hook(ctx, world, block, part.Hook, until)
+			p.hook(hook, world, block, part.Hook, until)
 		})
 	}
 }
