@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,9 +222,12 @@ func TestProbesInTimeAsAKubeletHasThem(t *testing.T) {
 			r.want("Running ready restarts=1")
 		}},
 		{"O8", "given all three probes, when the startup is pending, then only it is asked; afterwards only the others", nil, func(r *rig) {
+			var mu sync.Mutex // of both: the host asks while the test goes on
 			var asked []string
 			ready := false
 			r.world.Program("web", sim.Program{Answer: func(p jobspecs.Probe, _ time.Duration) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if len(asked) == 0 || asked[len(asked)-1] != p.Exec[0] {
 					asked = append(asked, p.Exec[0])
 				}
@@ -239,8 +243,12 @@ func TestProbesInTimeAsAKubeletHasThem(t *testing.T) {
 			}
 			r.create(pod(mainc("web", startup(named("startup", time.Second)), readiness(named("readiness", time.Minute)), liveness(named("liveness", time.Second)))))
 			r.after(10 * time.Second)
+			mu.Lock()
 			ready = true
+			mu.Unlock()
 			r.after(10 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
 			if got, want := strings.Join(asked, " "), "startup readiness liveness"; got != want {
 				r.Errorf("asked %s, want %s", got, want)
 			}
