@@ -24,6 +24,8 @@ test: ## everything that proves the project, Docker included
 	test/images/build.sh
 	go vet ./...
 	test/scripts/race.sh $(RACE)
+	test/scripts/race.sh ./test -run TestHistories
+	$(MAKE) --no-print-directory sim HISTORIES=2000
 	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
 
 build: ## bin/stsd, one static binary
@@ -45,11 +47,11 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	test/scripts/fuzz.sh $(FUZZTIME)
 
-HISTORIES ?= 2000
-sim: ## many random histories with faults on the simulator (HISTORIES=2000)
-	STSD_SIM_HISTORIES=$(HISTORIES) go test ./test -run TestHistories -timeout 0 -v
+HISTORIES ?= 1000000
+sim: ## random histories with faults on the simulator, for hours (HISTORIES=1000000); tells how far it is
+	cd test && STSD_SIM_TELL=1 STSD_SIM_HISTORIES=$(HISTORIES) go test -run '^TestHistories$$' -count=1 -timeout 0
 
-mutate: ## break each rule on purpose and see a test fail (some minutes)
+mutate: ## break each rule on purpose and see a test fail; writes docs/mutations.md
 	test/scripts/mutate.sh
 
 clean: ## remove what build and tests left here; no container, image or volume

@@ -256,8 +256,8 @@ func TestACorrectedSpecRepairsABrokenRolloutAtOnce(t *testing.T) {
 				r.tells("apply web image="+image, "pass 2m")
 				r.same(t, before, "web-0", "web-1")
 				e, err := r.life.daemon.Explain(context.Background(), "default", "web-2")
-				if err != nil || len(e.Because) == 0 || e.State == "" {
-					t.Errorf("explain web-2 = %+v, %v; want the cause", e, err)
+				if err != nil || len(e.Next) == 0 || e.State == "" {
+					t.Errorf("explain web-2 = %+v, %v; want the cause and what to do", e, err)
 				}
 				r.do("apply web image=app:9")
 				r.rest(t, 10*time.Second)

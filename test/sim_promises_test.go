@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
@@ -67,7 +68,7 @@ func (i *intent) reclaims(claimName string, ordinal int) bool {
 		if c.name != claimName {
 			continue
 		}
-		inRange := ordinal >= i.start && ordinal < i.start+i.replicas
+		inRange := slices.Contains(i.ordinals(), ordinal)
 		if !i.deleting {
 			return !i.gone && !inRange && c.down == jobspecs.Delete
 		}
@@ -80,6 +81,7 @@ func (i *intent) reclaims(claimName string, ordinal int) bool {
 // in force when it looked is right.
 func (w *witness) judge(t *turn) {
 	var wrong []string
+	w.noteRollback(t)
 	for _, i := range w.inForce(t.set, t.at) {
 		if wrong = w.wrongs(t, &i); len(wrong) == 0 {
 			break
@@ -107,10 +109,12 @@ func (w *witness) wrongs(t *turn, i *intent) (wrong []string) {
 				say(2, "%s held data, is gone, and is made again empty", d.volume)
 			}
 		case "stop":
-			judgeStop(t, i, d.ordinal, say)
+			w.judgeStop(t, i, d.ordinal, say)
 		}
 	}
-	judgeStops(t, i, say)
+	w.judgeStops(t, i, say)
+	w.judgeGuard(t, i, say)
+	w.judgeLeaving(t, i, say)
 	w.judgeFilling(t, i, say)
 	return wrong
 }
@@ -128,14 +132,21 @@ func (w *witness) judgeCreate(t *turn, i *intent, d deed, say func(int, string, 
 	}
 	past := w.past[t.set]
 	recovers := past.once[d.ordinal][d.revision]
-	if d.revision != i.update && d.ordinal >= i.partition() && !i.paused && past.last[d.ordinal] != d.revision && !past.meant[d.ordinal][d.revision] {
+	w.judgeStart(i, d, say)
+	if d.revision != i.update && d.ordinal >= i.partition() && !i.paused && !w.standsStill(t.set) && past.last[d.ordinal] != d.revision && !past.meant[d.ordinal][d.revision] {
 		say(3, "%d is made of %s, an old revision that it did not have", d.ordinal, d.revision)
 	}
 	if !i.orderly() {
 		return
 	}
-	for o := i.start; o < d.ordinal; o++ {
+	for _, o := range i.ordinals() {
+		if o >= d.ordinal {
+			break
+		}
 		p, ok := t.pods[o]
+		if i.down(o) {
+			continue
+		}
 		if ok && maybeAvailable(t, &p, i) {
 			continue
 		}
@@ -152,17 +163,19 @@ func (w *witness) judgeCreate(t *turn, i *intent, d deed, say func(int, string, 
 }
 
 // judgeStop asks whether the member may be stopped at all.
-func judgeStop(t *turn, i *intent, ordinal int, say func(int, string, ...any)) {
+func (w *witness) judgeStop(t *turn, i *intent, ordinal int, say func(int, string, ...any)) {
 	p, ok := t.pods[ordinal]
 	switch {
 	case !ok:
+	case i.fits(ordinal) && (w.wished(t, ordinal) || i.down(ordinal)): // the user asked for it
+	case i.fits(ordinal) && t.bereft(i, &p): // nothing can be made from it any more
 	case !i.fits(ordinal):
 		for o, q := range t.pods {
 			if i.orderly() && o > ordinal && !i.fits(o) && !(q.Phase == runtime.Stopped && !i.orderly()) {
 				say(3, "%d is ended before %d is gone", ordinal, o)
 			}
 		}
-		for o := i.start; o < i.start+i.replicas; o++ {
+		for _, o := range i.ordinals() {
 			if _, there := t.pods[o]; !there && !i.deleting && ordinal < i.start {
 				say(3, "%d is ended while its successor %d does not exist", ordinal, o)
 			}
@@ -178,8 +191,22 @@ func judgeStop(t *turn, i *intent, ordinal int, say func(int, string, ...any)) {
 	}
 }
 
+// bereft tells whether a volume of a pod is gone, while none of its containers
+// runs.
+func (t *turn) bereft(i *intent, p *runtime.Pod) bool {
+	if p.Phase != runtime.Failed && p.Phase != runtime.Backoff {
+		return false
+	}
+	for _, c := range i.spec.claims() {
+		if !t.disks[jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, p.Ordinal)] {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeStops counts what is stopped in one turn.
-func judgeStops(t *turn, i *intent, say func(int, string, ...any)) {
+func (w *witness) judgeStops(t *turn, i *intent, say func(int, string, ...any)) {
 	stops := map[int]bool{}
 	ended, healthy, sick := 0, 0, 0
 	for _, d := range t.deeds {
@@ -188,6 +215,9 @@ func judgeStops(t *turn, i *intent, say func(int, string, ...any)) {
 			continue
 		}
 		stops[d.ordinal] = true
+		if i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal) || t.bereft(i, &p)) {
+			continue
+		}
 		switch {
 		case !i.fits(d.ordinal):
 			ended++
@@ -200,35 +230,44 @@ func judgeStops(t *turn, i *intent, say func(int, string, ...any)) {
 	if i.orderly() && ended > 1 {
 		say(3, "%d members are ended at once", ended)
 	}
-	unavailable, leaving := 0, 0
-	for o := i.start; o < i.start+i.replicas; o++ {
+	unavailable, leaving, unmade := 0, 0, true
+	for _, o := range i.ordinals() {
 		p, ok := t.pods[o]
-		if ok && maybeAvailable(t, &p, i) {
+		if i.down(o) || ok && maybeAvailable(t, &p, i) {
 			continue
 		}
 		unavailable++
 		if !stops[o] && ok && (p.Revision == i.update || p.Phase == runtime.Stopping || p.Phase == runtime.Stopped) {
 			leaving++
+			unmade = unmade && (p.Phase == runtime.Stopping || p.Phase == runtime.Stopped)
 		}
 	}
 	if healthy > 0 && unavailable+healthy > i.maxUnavailable() {
 		say(3, "%d available members are stopped, %d are unavailable already, and max_unavailable is %d", healthy, unavailable, i.maxUnavailable())
 	}
-	if sick > 0 && sick+leaving > i.maxUnavailable()+1 {
+	if sick > 0 && sick+leaving > i.maxUnavailable()+1 && !(sick == 1 && unmade) { // one may go to make room for those
 		say(3, "%d members are stopped and %d are on their way, and max_unavailable is %d", sick, leaving, i.maxUnavailable())
 	}
-	judgeOrder(t, i, stops, say)
+	for o := range stops {
+		if i.down(o) || w.wished(t, o) {
+			delete(stops, o)
+		}
+	}
+	w.judgeOrder(t, i, stops, say)
 }
 
 // judgeOrder: an update takes available members from the top.
-func judgeOrder(t *turn, i *intent, stops map[int]bool, say func(int, string, ...any)) {
+func (w *witness) judgeOrder(t *turn, i *intent, stops map[int]bool, say func(int, string, ...any)) {
+	if t.life.dead() { // it did not come to all that it meant to do
+		return
+	}
 	for o := range stops {
 		p := t.pods[o]
 		if !i.fits(o) || !surelyAvailable(t, &p, i) {
 			continue
 		}
 		for above, q := range t.pods {
-			if above > o && i.fits(above) && above >= i.partition() && q.Revision != i.update && surelyAvailable(t, &q, i) && !stops[above] {
+			if above > o && i.fits(above) && !i.down(above) && !w.wishedNow(t, above) && above >= i.partition() && q.Revision != i.update && surelyAvailable(t, &q, i) && !stops[above] {
 				say(3, "%d is updated before %d", o, above)
 			}
 		}
@@ -237,24 +276,34 @@ func judgeOrder(t *turn, i *intent, stops map[int]bool, say func(int, string, ..
 
 // judgeFilling: nothing is stopped while a member that may be made is not.
 func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)) {
+	if t.life.dead() {
+		return
+	}
 	made, stopped := map[int]bool{}, false
 	for _, d := range t.deeds {
 		_, there := t.pods[d.ordinal]
 		switch {
+		case d.verb == "stop" && i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal)):
 		case d.verb == "stop":
 			stopped = true
 		case !there && strings.HasPrefix(d.verb, "create"):
 			made[d.ordinal] = true
 		}
 	}
-	if !stopped || i.gone || i.deleting {
+	if !stopped || i.gone || i.deleting || i.spec.get("after") != "" {
 		return
 	}
 	if len(made) > 0 {
 		say(4, "members are stopped while others are only being made")
 	}
-	for o := i.start; o < i.start+i.replicas; o++ {
+	for _, o := range i.ordinals() {
 		p, ok := t.pods[o]
+		switch {
+		case i.down(o) && ok && i.orderly(): // perhaps it is not, and the next one waits for it
+			return
+		case i.down(o):
+			continue
+		}
 		if !ok && !made[o] && w.provided(t, i, o) {
 			say(4, "members are stopped while %d, which may be made, is missing", o)
 		}
@@ -267,6 +316,11 @@ func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)
 // provided tells whether the member's volumes are there and nothing is wrong with
 // them.
 func (w *witness) provided(t *turn, i *intent, ordinal int) bool {
+	for _, claim := range []string{"data", "log"} { // it may come back as it was, with a claim that the spec has no more
+		if w.lost(jobspecs.VolumeName(jobspecs.DefaultNamespace, claim, t.set, ordinal)) {
+			return false
+		}
+	}
 	for _, c := range i.spec.claims() {
 		name := jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, ordinal)
 		if _, here := w.rig.world.Disk(name); !here || w.doomed[name] || w.foreign["volume "+name] != "" {
@@ -311,11 +365,23 @@ func (w *witness) tally(t *turn) {
 			word = "stop (deleting)"
 		case d.verb == "stop":
 			word = "stop (scaled down)"
-		case d.verb == "remove" && !listed:
-			continue
+		case d.verb == "remove" && d.forget:
+			word = "forget"
 		}
 		w.reached["action: "+word]++
+		w.reached["op: "+string(opOf(d, listed))]++
 	}
+}
+
+// opOf is the verb of the plan that a deed was.
+func opOf(d deed, listed bool) planner.Op {
+	switch {
+	case d.verb == "create" && listed:
+		return planner.Refresh
+	case d.verb == "remove" && d.forget:
+		return planner.Forget
+	}
+	return planner.Op(d.verb)
 }
 
 // look holds the state of the world against the promises. It is called when
@@ -367,7 +433,7 @@ func (w *witness) lookAtForeign() {
 
 // Most writes that a host sees in a minute: a crash loop is four for each of at
 // most eight restarts.
-const writesPerMinute = 400
+const writesPerMinute = 1200
 
 func (w *witness) lookAtRate() {
 	now := time.Now()
@@ -388,6 +454,7 @@ func (w *witness) lookAtRemains(set string, i *intent) {
 			w.say("set %s is deleted and container %s is left", set, c.Name)
 		}
 	}
+	w.lookAtScratch(set)
 	for _, d := range w.rig.world.Disks() {
 		if d.Labels[jobspecs.LabelSet] == set && d.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() &&
 			i.reclaims(d.Labels[jobspecs.LabelClaim], number(d.Labels[jobspecs.LabelOrdinal])) {
@@ -413,38 +480,29 @@ func (w *witness) lookAtStatus(i *intent, s jobspecs.Status) {
 		if m.Waiting != "" {
 			w.reached["wait: "+kindOfWait(m.Waiting)]++
 		}
+		w.reach(&m)
 		w.lookAtMember(i, &m)
 	}
 	if ready != s.ReadyReplicas || available != s.AvailableReplicas {
 		w.say("promise 7: status of %s says %d ready, %d available, and has %d and %d", s.Name, s.ReadyReplicas, s.AvailableReplicas, ready, available)
 	}
 	for _, c := range s.Conditions {
+		if c.Status {
+			w.reached["true: "+c.Type]++
+		}
 		if c.Status || c.Type == jobspecs.CondProgressing {
 			w.reached["condition: "+c.Type+"="+fmt.Sprint(c.Status)+" "+c.Reason]++
 		}
 	}
 }
 
-func kindOfWait(text string) string {
-	for _, k := range []string{
-		"recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready",
-		"pulling", "failed", "backoff", "starting", "stopping", "stopped", "not ready", "pending",
-	} {
-		if strings.Contains(text, k) {
-			return k
-		}
-	}
-	return text
-}
-
 // lie is how long a status may be wrong while nothing disturbs the daemon.
 const lie = 60 * time.Second
 
 func (w *witness) lookAtMember(i *intent, m *jobspecs.Member) {
-	c, there := w.rig.world.Container(m.Name)
-	runs := there && c.Running() && c.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon()
-	sound := runs && c.State == "running" && w.sound(&c)
-	wrong := m.Ready && !runs || m.Ready && !sound && i.spec.get("probe") != "none" || !m.Ready && sound && i.fits(m.Ordinal) && m.Phase != string(runtime.Stopping)
+	c, _ := w.rig.world.Container(m.Name)
+	runs, sound := w.runsWhole(m)
+	wrong := m.Ready && !runs || m.Ready && !sound && i.spec.get("probe") != "none" || !m.Ready && sound && images[c.Image].PostStartError == nil && i.fits(m.Ordinal) && m.Phase != string(runtime.Stopping)
 	if !wrong || !w.rig.calm() || m.Phase == string(runtime.Unknown) {
 		delete(w.false_, m.Name)
 		return

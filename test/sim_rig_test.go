@@ -33,6 +33,7 @@ type rig struct {
 
 	late time.Duration // how long the daemon takes to subscribe to the engine
 
+	slow     time.Time // calls take long until then
 	restless time.Time // faults, latency or an engine out of reach until then
 	log      []string  // the story so far, with what came of each step
 }
@@ -50,11 +51,11 @@ func newRig(dir string) *rig {
 
 // images are what the programs of stories do.
 var images = map[string]sim.Program{
-	"app:1":      {},
-	"app:2":      {ReadyAfter: time.Second},
-	"app:3":      {ReadyAfter: 3 * time.Second, TermTime: 2 * time.Second},
-	"app:9":      {},
-	"slow:1":     {ReadyAfter: 20 * time.Second},
+	"app:1":      {Exec: answer},
+	"app:2":      {ReadyAfter: time.Second, Exec: answer},
+	"app:3":      {ReadyAfter: 3 * time.Second, TermTime: 2 * time.Second, Exec: answer, ExecTime: 7 * time.Second},
+	"app:9":      {Exec: answer},
+	"slow:1":     {ReadyAfter: 20 * time.Second, Exec: answer},
 	"remote:1":   {Remote: true, PullTime: 4 * time.Second},
 	"stubborn:1": {IgnoresTerm: true},
 	"never:1":    {NeverReady: true},
@@ -62,21 +63,30 @@ var images = map[string]sim.Program{
 	"unstart:1":  {StartError: errors.New("exec: no such file or directory")},
 }
 
+// answer is what hooks do: as they are told.
+func answer(_ string, argv []string) (string, int) {
+	if argv[0] == "no" {
+		return "not now\n", 1
+	}
+	return "", 0
+}
+
 // start runs the daemon, on the store and the host that are there.
 func (r *rig) start() {
 	l := &life{rig: r, began: time.Now(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), loopMark{}, true))
 	l.cancel = cancel
-	d, err := daemon.New(daemon.Config{DataDir: r.dir, DNSOff: true, Engine: l.engine, Store: store.Options{NoSync: true}})
+	d, err := daemon.New(daemon.Config{DataDir: r.dir, DNSOff: true, Engine: l.engine, Store: store.Options{NoSync: true, Around: l.commit}})
 	if err != nil {
 		panic(err) // the folder is ours
 	}
 	l.daemon = d
 	r.life = l
+	r.witness.settle(d)
 	r.lives++
 	go func() {
 		defer close(l.done)
-		if err := d.Run(ctx); err != nil {
+		if err := d.Run(ctx); err != nil && !l.dead() {
 			r.witness.complain("the daemon ended: %v", err)
 		}
 	}()
@@ -166,6 +176,9 @@ func (r *rig) apply(specs ...setSpec) error {
 	}
 	resp, err := r.life.daemon.Apply(context.Background(), req)
 	if err != nil {
+		for _, s := range specs {
+			r.doubt(s.name(), func(revision string) { r.witness.applied(s, client.Result{Revision: revision}) })
+		}
 		return r.refused(err)
 	}
 	for i, result := range resp.Results {
@@ -174,15 +187,46 @@ func (r *rig) apply(specs ...setSpec) error {
 	return nil
 }
 
-func (r *rig) scale(set string, n int) error {
+func (r *rig) scale(set string, n int, force bool) error {
 	defer r.witness.hold()()
-	res, err := r.life.daemon.Scale(context.Background(), keyOf(set), client.ScaleRequest{Replicas: n, Write: client.Write{Yes: true}})
-	return r.changed(set, res, err, func(i *intent) { i.replicas = n })
+	res, err := r.life.daemon.Scale(context.Background(), keyOf(set), client.ScaleRequest{Replicas: n, Write: client.Write{Yes: true, Force: force}})
+	return r.changed(set, res, err, func(i *intent) { i.replicas, i.forced = n, force })
+}
+
+// members is what a user asks of some members, or of all.
+func (r *rig) members(set, do string, ordinals []int) error {
+	defer r.witness.hold()()
+	whole, begun := ordinals == nil, time.Now()
+	res, err := r.life.daemon.ChangeMembers(context.Background(), keyOf(set), client.MembersRequest{Do: do, Ordinals: ordinals})
+	at := moment(begun, err)
+	return r.changed(set, res, err, func(i *intent) {
+		if whole {
+			ordinals = i.ordinals()
+		}
+		r.witness.wish(i, do, ordinals, !whole, at)
+	})
+}
+
+func (r *rig) fresh(set string, ordinal int) error {
+	defer r.witness.hold()()
+	begun := time.Now()
+	res, err := r.life.daemon.FreshVolume(context.Background(), keyOf(set), client.FreshVolumeRequest{Ordinal: ordinal, Write: client.Write{Yes: true}})
+	at := moment(begun, err)
+	return r.changed(set, res, err, func(i *intent) { r.witness.wish(i, "fresh", []int{ordinal}, true, at) })
+}
+
+// moment is when something that was asked for is stored: when the call returned, or,
+// where the daemon died over it, at the earliest when it began.
+func moment(begun time.Time, err error) time.Time {
+	if err != nil {
+		return begun
+	}
+	return time.Now()
 }
 
 func (r *rig) setImage(set, image string) error {
 	defer r.witness.hold()()
-	res, err := r.life.daemon.SetImage(context.Background(), keyOf(set), client.ImageRequest{Images: map[string]string{"": image}})
+	res, err := r.life.daemon.SetImage(context.Background(), keyOf(set), client.ImageRequest{Images: map[string]string{"main": image}})
 	return r.changed(set, res, err, func(*intent) {})
 }
 
@@ -209,6 +253,7 @@ func (r *rig) remove(set, volumes string) error {
 // changed tells the witness of a write that was accepted.
 func (r *rig) changed(set string, res client.Result, err error, edit func(*intent)) error {
 	if err != nil {
+		r.doubt(set, func(revision string) { r.witness.changed(set, revision, edit) })
 		return r.refused(err)
 	}
 	r.witness.changed(set, res.Revision, edit)
@@ -241,7 +286,7 @@ func (r *rig) removeVolume(name string) {
 	}
 	set, ordinal := d.Labels[jobspecs.LabelSet], d.Labels[jobspecs.LabelOrdinal]
 	for _, c := range r.world.Containers() {
-		if set != "" && c.Labels[jobspecs.LabelSet] == set && c.Labels[jobspecs.LabelOrdinal] == ordinal {
+		if set != "" && c.Labels[jobspecs.LabelDaemon] == r.world.Daemon() && c.Labels[jobspecs.LabelSet] == set && c.Labels[jobspecs.LabelOrdinal] == ordinal {
 			r.world.RemoveContainer(c.Name)
 		}
 	}
@@ -272,6 +317,7 @@ type setSpec struct {
 var defaults = map[string]string{
 	"image": "app:1", "replicas": "3", "start": "0", "manage": jobspecs.Ordered, "recovery": "0s", "strategy": jobspecs.Rolling,
 	"partition": "0", "max": "1", "minready": "0s", "claim": "data:retain:retain", "probe": "tcp", "args": "", "grace": "5s", "pull": jobspecs.PullMissing,
+	"reserve": "", "after": "", "guard": "0", "leave": "", "join": "", "deadline": "10m", "failure": jobspecs.FailPause,
 }
 
 func (s setSpec) name() string { return s.set }
@@ -341,21 +387,32 @@ func probe(kind, check, period string, failures int) string {
 func (s setSpec) hcl() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	b.WriteString(s.first())
 	line("statefulset %q {", s.set)
 	line("replicas = %s\nstart_ordinal = %s\npod_management = %q", s.get("replicas"), s.get("start"), s.get("manage"))
 	line("recovery_wait = %q\ntermination_grace = %q", s.get("recovery"), s.get("grace"))
-	line("update {\nstrategy = %q\npartition = %s\nmax_unavailable = %q\nmin_ready = %q\n}",
-		s.get("strategy"), s.get("partition"), s.get("max"), s.get("minready"))
+	line("update {\nstrategy = %q\npartition = %s\nmax_unavailable = %q\nmin_ready = %q\ndeadline = %q\non_failure = %q\n}",
+		s.get("strategy"), s.get("partition"), s.get("max"), s.get("minready"), s.get("deadline"), s.get("failure"))
+	line("reserve = [%s]\nguard {\nmin_available = min(%s, set.replicas)\n}", s.get("reserve"), s.get("guard"))
+	if after := s.get("after"); after != "" {
+		line("start_after = [%q]", after)
+	}
+	for _, on := range []string{jobspecs.OnLeave, jobspecs.OnJoin} {
+		if word := s.get(on); word != "" {
+			line("hook %q {\non = %q\ncommand = [%q]\n}", on, on, word)
+		}
+	}
 	for _, c := range s.claims() {
 		line("volume %q {\non_scale_down = %q\non_delete = %q\n}", c.name, c.down, c.del)
 	}
+	b.WriteString(s.others())
 	line("container \"main\" {\nimage = %q\npull = %q\nargs = [%q]", s.get("image"), s.get("pull"), s.get("args"))
-	line("env = {\nMEMBER = self.name\nPEERS = join(\",\", set.members[*].fqdn)\nFORMED = \"${set.formed}\"\n}")
+	line("env = {\nMEMBER = self.name\nPEERS = join(\",\", set.members[*].fqdn)\nFORMED = \"${set.formed}\"\n%s}", s.cookie())
 	line("port \"http\" {\ncontainer = 80\n}")
 	for _, c := range s.claims() {
 		line("mount %q {\npath = \"/%s\"\n}", c.name, c.name)
 	}
-	line("%s}\n}", probes[s.get("probe")])
+	line("%s%s}\n%s}", probes[s.get("probe")], s.inside(), s.second())
 	return b.String()
 }
 
@@ -368,25 +425,31 @@ type life struct {
 	done   chan struct{}
 	began  time.Time
 
-	mu     sync.Mutex
-	at     time.Time // of its death
-	writes int       // calls that change something at the host
-	doomAt int       // it dies at that write; zero: never
-	after  bool      // the write it dies at takes effect
+	mu    sync.Mutex
+	at    time.Time // of its death
+	host  doors     // calls that change something at the host
+	store doors     // commits of its state file
+}
+
+// doors counts what goes through it; one of them is the daemon's last.
+type doors struct {
+	writes int
+	doomAt int  // it dies at that write; zero: never
+	after  bool // the write it dies at takes effect
 }
 
 // doom lets the daemon die at the n-th write from now.
-func (l *life) doom(n int, after bool) {
+func (l *life) doom(d *doors, n int, after bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doomAt, l.after = l.writes+n, after
+	d.doomAt, d.after = d.writes+n, after
 }
 
 // spare takes doom back.
 func (l *life) spare() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.doomAt = 0
+	l.host.doomAt, l.store.doomAt = 0, 0
 }
 
 func (l *life) die() {
@@ -415,14 +478,19 @@ func (l *life) volumesChanged() {
 var errDead = errors.New("the daemon was killed")
 
 // write is the way of every call that changes something at the host.
-func (l *life) write(f func() error) error {
+func (l *life) write(f func() error) error { return l.through(&l.host, f) }
+
+// commit is the way of every change of the state file.
+func (l *life) commit(f func() error) error { return l.through(&l.store, f) }
+
+func (l *life) through(d *doors, f func() error) error {
 	l.mu.Lock()
 	if !l.at.IsZero() {
 		l.mu.Unlock()
 		return errDead
 	}
-	l.writes++
-	doomed, after := l.writes == l.doomAt, l.after
+	d.writes++
+	doomed, after := d.writes == d.doomAt, d.after
 	l.mu.Unlock()
 	if doomed && !after {
 		l.die()

@@ -18,6 +18,7 @@ import (
 //
 //	apply SET option=value…          see defaults
 //	scale SET N | image SET IMAGE | undo SET | undo SET N
+//	restart-now SET[-N] | stop-member SET[-N] | start-member SET[-N] | fresh SET-N | force SET N (a scale)
 //	pause SET | resume SET | restart SET | delete SET [volumes=delete|retain]
 //	pass DURATION
 //	fail VERB [when=before|after] [times=N]     -1: until mend
@@ -29,9 +30,12 @@ import (
 //	reboot DURATION                  the engine ends all containers and is away
 //	disconnect DURATION              the engine is away
 //	crash [down=DURATION]            kill -9 of the daemon
-//	crash-at N [when=before|after] [down=DURATION]     at its N-th write from now
+//	crash-at N [when=before|after] [of=store] [down=DURATION]     at its N-th write to the host, or commit, from now
 //	stop [down=DURATION]             of the daemon, in order
 //	foreign container|volume NAME [stsd=ID]     somebody else's, or another stsd's of a set of the same name
+//
+// The clock of a story only goes on: the bubble of testing/synctest has one, for
+// what is compared and for what is shown, and nobody can step it.
 type story []string
 
 // do is one line of a story.
@@ -54,7 +58,7 @@ func (r *rig) do(line string) {
 	}
 	verb := words[0]
 	r.witness.reached["step: "+verb]++
-	if slices.Contains([]string{"apply", "scale", "image", "undo", "pause", "resume", "restart", "delete"}, verb) {
+	if slices.Contains([]string{"apply", "scale", "image", "undo", "pause", "resume", "restart", "delete", "force", "restart-now", "stop-member", "start-member", "fresh"}, verb) {
 		r.ask(line, verb, args, opts)
 		return
 	}
@@ -74,7 +78,7 @@ func (r *rig) do(line string) {
 		r.world.Disconnect(duration(arg(0)))
 	case "crash", "crash-at", "stop":
 		r.down = duration(or(opts["down"], "0s"))
-		r.end(verb, arg(0), opts["when"] == "after")
+		r.end(verb, arg(0), opts)
 	case "foreign":
 		r.intrude(arg(0), arg(1), opts["stsd"])
 	default:
@@ -96,7 +100,19 @@ func (r *rig) ask(line, verb string, args []string, opts map[string]string) {
 	case "apply":
 		err = r.apply(setSpec{set, opts})
 	case "scale":
-		err = r.scale(set, number(arg(1)))
+		err = r.scale(set, number(arg(1)), false)
+	case "force":
+		err = r.scale(set, number(arg(1)), true)
+	case "restart-now", "stop-member", "start-member":
+		do, _, _ := strings.Cut(verb, "-")
+		if name, o, ok := jobspecs.ParseMember(set); ok {
+			err = r.members(name, do, []int{o})
+		} else {
+			err = r.members(set, do, nil)
+		}
+	case "fresh":
+		name, o, _ := jobspecs.ParseMember(set)
+		err = r.fresh(name, o)
 	case "image":
 		err = r.setImage(set, arg(1))
 	case "undo":
@@ -118,10 +134,12 @@ func (r *rig) ask(line, verb string, args []string, opts map[string]string) {
 func (r *rig) disturb(verb string, args []string, opts map[string]string) {
 	switch verb {
 	case "mend":
+		r.slow = sooner(r.slow, time.Now().Add(longest))
 		r.world.Mend()
 		r.restless = time.Now().Add(90 * time.Second)
 		return
 	case "slow":
+		r.slow = time.Now().Add(forever)
 		r.world.Latency(strings.TrimPrefix(args[0], "all"), duration(args[1]))
 	case "fail":
 		f := sim.Fault{Verb: args[0], Times: number(or(opts["times"], "1"))}
@@ -131,6 +149,24 @@ func (r *rig) disturb(verb string, args []string, opts map[string]string) {
 		r.world.Fail(f)
 	}
 	r.unrest(forever)
+}
+
+// longest is how long a loop may look at slow things before it acts.
+const longest = 10 * time.Second
+
+// lag is how old the intent may be that a loop acts by.
+func (r *rig) lag(at time.Time) time.Duration {
+	if at.After(r.slow) {
+		return 0
+	}
+	return longest
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // hand is what a user or fate does to one object.
@@ -168,11 +204,15 @@ func (r *rig) hand(verb, name string) {
 	}
 }
 
-func (r *rig) end(verb, n string, after bool) {
+func (r *rig) end(verb, n string, opts map[string]string) {
+	d := &r.life.host
+	if opts["of"] == "store" {
+		d = &r.life.store
+	}
 	switch {
 	case !r.up():
 	case verb == "crash-at":
-		r.life.doom(number(n), after)
+		r.life.doom(d, number(n), opts["when"] == "after")
 	case verb == "crash":
 		r.kill()
 	case verb == "stop":
@@ -246,7 +286,7 @@ func (r *rig) finale() {
 }
 
 func (r *rig) peace() {
-	r.down = 0
+	r.down, r.slow = 0, sooner(r.slow, time.Now().Add(longest))
 	r.world.Mend()
 	r.life.spare()
 	r.settle()
@@ -278,9 +318,12 @@ func (r *rig) correct(set string) {
 	if i.paused {
 		r.do("resume " + set)
 	}
-	probe := i.spec.get("probe")
-	good := i.spec.with("image=app:9", "strategy=rolling", "partition=0", "args=corrected", "probe="+probe)
+	probe, rests := i.spec.get("probe"), len(i.stopped) > 0
+	good := i.spec.with("image=app:9", "strategy=rolling", "partition=0", "args=corrected", "probe="+probe, "after=", "guard=0", "leave=", "join=", "deadline=0s", "prep=prep:1", "side=side:1")
 	r.do("apply " + good.String())
+	if rests { // also those that the set has again only now
+		r.do("start-member " + set)
+	}
 }
 
 // restore brings back the volumes that status says are lost.
@@ -333,7 +376,7 @@ func (r *rig) unsettledSet(set string, i *intent) (out []string) {
 	}
 	run := map[string]bool{}
 	for _, c := range r.world.Containers() {
-		if c.Labels[jobspecs.LabelSet] != set || strings.HasSuffix(c.Name, "_"+jobspecs.PartPrevious) {
+		if c.Labels[jobspecs.LabelSet] != set || strings.HasSuffix(c.Name, "_"+jobspecs.PartPrevious) || c.Labels[jobspecs.LabelKind] == jobspecs.KindInit {
 			continue
 		}
 		o := number(c.Labels[jobspecs.LabelOrdinal])
@@ -342,7 +385,17 @@ func (r *rig) unsettledSet(set string, i *intent) (out []string) {
 		}
 		run[c.Name] = true
 	}
-	for o := i.start; o < i.start+i.replicas; o++ {
+	for _, o := range i.ordinals() {
+		for _, part := range i.spec.parts() {
+			if name := jobspecs.ContainerName(jobspecs.DefaultNamespace, jobspecs.MemberName(set, o), part); !run[name] {
+				say("%s does not run", name)
+			}
+		}
+	}
+	if lost := r.witness.unanswered(set, i); lost != "" {
+		say("%s", lost)
+	}
+	for _, o := range i.ordinals() {
 		if !run[jobspecs.MemberName(set, o)] {
 			say("%s does not run", jobspecs.MemberName(set, o))
 		}
@@ -361,7 +414,7 @@ func (r *rig) idle() {
 	probed := false
 	for _, set := range []string{"web", "db"} {
 		i := r.witness.wanted(set)
-		probed = probed || i != nil && !i.gone && i.spec.get("probe") != "none"
+		probed = probed || i != nil && !i.gone && (i.spec.get("probe") != "none" || i.spec.has("sidecar"))
 	}
 	r.world.Forget()
 	r.pass(2 * time.Minute)
@@ -387,9 +440,9 @@ func invent(seed uint64) story {
 	g := &inventor{rand.New(rand.NewPCG(seed, 1)), map[string]setSpec{}}
 	s := story{g.apply("web")}
 	faults := 0
-	for len(s) < 34+g.IntN(16) || faults < 3 {
+	for len(s) < 29+g.IntN(12) || faults < 3 {
 		line, fault := g.line()
-		if fault {
+		if verb, _, _ := strings.Cut(line, " "); fault && !slices.Contains([]string{"mend", "heal", "thaw", "crash", "crash-at"}, verb) {
 			faults++
 		}
 		s = append(s, line)
@@ -419,7 +472,17 @@ func (g *inventor) set() string { return g.pick("web", "web", "web", "db") }
 
 func (g *inventor) user() string {
 	set := g.set()
-	switch g.IntN(16) {
+	switch g.IntN(24) {
+	case 16, 17:
+		return "restart-now " + set + g.pick("", "-0", "-1", "-2")
+	case 18, 19:
+		return "stop-member " + set + g.pick("", "-0", "-1", "-1", "-2")
+	case 20, 21:
+		return "start-member " + set + g.pick("", "", "-1")
+	case 22:
+		return "fresh " + set + "-" + g.pick("0", "1", "2")
+	case 23:
+		return fmt.Sprintf("force %s %d", set, g.IntN(4))
 	case 0, 1, 2, 3, 4, 5:
 		return g.apply(set)
 	case 6, 7:
@@ -439,7 +502,7 @@ func (g *inventor) user() string {
 }
 
 func (g *inventor) image() string {
-	return g.pick("app:1", "app:1", "app:2", "app:2", "app:3", "app:3", "slow:1", "remote:1", "stubborn:1", "never:1", "crash:1", "unstart:1", "absent:1")
+	return g.pick("app:1", "app:1", "app:2", "app:2", "app:3", "app:3", "slow:1", "remote:1", "stubborn:1", "never:1", "crash:1", "unstart:1", "absent:1", "warm:1", "cold:1", "dull:1", "hungry:1")
 }
 
 // apply writes a set, or changes a little of what was written before.
@@ -447,13 +510,17 @@ func (g *inventor) apply(set string) string {
 	s, ok := g.sets[set]
 	if !ok || g.IntN(6) == 0 {
 		s = setSpec{set, nil}.with("image="+g.pick("app:1", "app:2", "app:3"), "replicas="+g.pick("1", "2", "3", "3", "4", "5"),
-			"manage="+g.pick(jobspecs.Ordered, jobspecs.Ordered, jobspecs.Parallel), "probe="+g.pick("tcp", "tcp", "none", "exec", "startup", "live"))
+			"manage="+g.pick(jobspecs.Ordered, jobspecs.Ordered, jobspecs.Parallel), "probe="+g.pick("tcp", "tcp", "none", "exec", "startup", "live"),
+			"failure="+g.pick(jobspecs.FailPause, jobspecs.FailRollback, jobspecs.FailRollback, jobspecs.FailWait), "deadline="+g.pick("20s", "40s", "3m", "10m"))
 		for range g.IntN(4) {
 			s = g.change(s)
 		}
 	}
 	for range 1 + g.IntN(2) {
 		s = g.change(s)
+	}
+	if g.IntN(3) == 0 {
+		s = s.with(g.partWord())
 	}
 	g.sets[set] = s
 	return "apply " + s.String()
@@ -466,13 +533,15 @@ func (g *inventor) change(s setSpec) setSpec {
 		"max="+g.pick("1", "2", "3", "50%"), "minready="+g.pick("0s", "4s", "20s"), "partition="+g.pick("0", "0", "1", "2", "4"),
 		"strategy="+g.pick(jobspecs.Rolling, jobspecs.Rolling, jobspecs.OnDelete), "recovery="+g.pick("0s", "8s", "40s"),
 		"claim="+g.pick("none", "data:retain:retain", "data:delete:retain", "data:retain:delete", "data:delete:delete", "data:delete:retain,log:retain:delete"),
+		"reserve="+g.pick("", "1", "0,2"), "guard="+g.pick("0", "1", "2"), "leave="+g.pick("", "yes", "no"), "join="+g.pick("", "yes", "no"),
+		"deadline="+g.pick("40s", "3m"), "failure="+g.pick(jobspecs.FailPause, jobspecs.FailRollback, jobspecs.FailWait), "after="+g.pick("", "", "db"),
 		"probe="+g.pick("tcp", "none", "exec", "startup", "live"), "grace="+g.pick("0s", "5s", "30s"), "pull="+g.pick(jobspecs.PullMissing, jobspecs.PullAlways, jobspecs.PullNever),
 	))
 }
 
 func (g *inventor) fate() string {
 	member := g.set() + "-" + strconv.Itoa(g.IntN(6))
-	verb := g.pick("create", "start", "stop", "remove", "rename", "image", "pull", "inspect", "list", "watch", "check", "volume.list", "volume.create", "volume.delete")
+	verb := g.pick("create", "start", "stop", "remove", "rename", "image", "pull", "inspect", "list", "watch", "check", "hook", "sandbox.image", "scratch.remove", "volume.list", "volume.create", "volume.delete")
 	switch g.IntN(24) {
 	case 0, 1, 2:
 		return "fail " + verb + g.pick(" when=before", " when=after") + " times=" + g.pick("1", "1", "2", "4")
@@ -483,13 +552,13 @@ func (g *inventor) fate() string {
 	case 5, 6, 7:
 		return "mend"
 	case 8, 9, 10:
-		return "kill " + member
+		return "kill " + g.part(member)
 	case 11, 12:
-		return "rm " + member
+		return "rm " + g.part(member)
 	case 13:
-		return g.pick("start ", "freeze ", "thaw ") + member
+		return g.pick("start ", "freeze ", "thaw ") + g.part(member)
 	case 14:
-		return "sicken " + member
+		return "sicken " + g.part(member)
 	case 15:
 		return "heal " + member
 	case 16:
@@ -501,7 +570,7 @@ func (g *inventor) fate() string {
 	case 19:
 		return "disconnect " + g.pick("0s", "1s", "20s")
 	case 20, 21:
-		return g.crash("crash-at " + strconv.Itoa(1+g.IntN(8)) + g.pick(" when=before", " when=after"))
+		return g.crash("crash-at " + strconv.Itoa(1+g.IntN(8)) + g.pick(" when=before", " when=after") + g.pick("", " of=store"))
 	case 22:
 		return g.pick(g.crash("stop"), g.crash("crash"))
 	}

@@ -1,14 +1,13 @@
 package test
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -32,27 +31,49 @@ func tell(t *testing.T, dir string, lines story) (broken, log []string, reached 
 }
 
 // Histories are random, and the same every time: STSD_SIM_SEED is the first
-// one's seed, STSD_SIM_HISTORIES how many there are.
+// one's seed, STSD_SIM_HISTORIES how many there are. STSD_SIM_TELL prints every
+// minute how far it has come.
 func TestHistories(t *testing.T) {
 	n, first := setting("STSD_SIM_HISTORIES", 150), setting("STSD_SIM_SEED", 1)
 	if testing.Short() {
-		n = min(n, 12)
+		n = min(n, 40)
 	}
-	sum := tally{all: map[string]int{}}
-	t.Run("seed", func(t *testing.T) {
-		for seed := first; seed < first+n; seed++ {
-			t.Run(strconv.Itoa(seed), func(t *testing.T) {
+	sum := &tally{all: map[string]int{}}
+	var next atomic.Int64
+	stop := sum.progress(n)
+	t.Run("all", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(worker), func(t *testing.T) {
 				t.Parallel()
-				lines := invent(uint64(seed))
-				broken, log, reached := tell(t, t.TempDir(), lines)
-				sum.add(reached)
-				if len(broken) > 0 {
-					report(t, seed, lines, broken, log)
+				for i := next.Add(1) - 1; i < int64(n) && sum.broken() < enough; i = next.Add(1) - 1 {
+					history(t, first+int(i), sum)
 				}
 			})
 		}
 	})
-	t.Logf("%d histories reached:\n%s", n, sum.String())
+	stop()
+	t.Logf("%d histories reached:\n%s", n, sum)
+	if missed := sum.missed(); n >= many && len(missed) > 0 && !t.Failed() {
+		t.Errorf("%d histories never reached %s", n, strings.Join(missed, ", "))
+	}
+}
+
+// many histories have to reach everything; after enough broken ones no more are told.
+const (
+	many   = 5000
+	enough = 5
+)
+
+func history(t *testing.T, seed int, sum *tally) {
+	dir, remove := memory(t)
+	defer remove()
+	lines := invent(uint64(seed))
+	broken, log, reached := tell(t, dir, lines)
+	sum.add(reached, len(broken) > 0)
+	if len(broken) > 0 {
+		sum.tell("seed %d breaks a promise: %s", seed, broken[0])
+		report(t, seed, lines, broken, log)
+	}
 }
 
 func setting(name string, otherwise int) int {
@@ -82,7 +103,10 @@ func report(t *testing.T, seed int, lines story, broken, log []string) {
 func shrink(t *testing.T, lines story) (short story, broken, log []string) {
 	try := func(s story) bool {
 		for range 3 {
-			if b, l, _ := tell(t, t.TempDir(), s); len(b) > 0 {
+			dir, remove := memory(t)
+			b, l, _ := tell(t, dir, s)
+			remove()
+			if len(b) > 0 {
 				short, broken, log = slices.Clone(s), b, l
 				return true
 			}
@@ -122,32 +146,13 @@ func TestStories(t *testing.T) {
 				}
 			}
 			for range 5 { // which goroutine comes first is not ours to say
-				if broken, log, _ := tell(t, t.TempDir(), lines); len(broken) > 0 {
+				dir, remove := memory(t)
+				broken, log, _ := tell(t, dir, lines)
+				remove()
+				if len(broken) > 0 {
 					t.Fatalf("%s\n\nthe whole story:\n%s", strings.Join(broken, "\n"), strings.Join(log, "\n"))
 				}
 			}
 		})
 	}
-}
-
-// tally sums what histories reached.
-type tally struct {
-	mu  sync.Mutex
-	all map[string]int
-}
-
-func (s *tally) add(m map[string]int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k, n := range m {
-		s.all[k] += n
-	}
-}
-
-func (s *tally) String() string {
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(s.all)) {
-		fmt.Fprintf(&b, "%8d  %s\n", s.all[k], k)
-	}
-	return b.String()
 }

@@ -74,8 +74,19 @@ func (d desk) Stop(ctx context.Context, name runtime.PodName, o runtime.StopOpti
 
 func (d desk) Remove(ctx context.Context, name runtime.PodName, keep bool) error {
 	set, ordinal, _ := jobspecs.ParseMember(name.Name)
-	d.life.rig.witness.asked(keyOf(set), deed{verb: "remove", ordinal: ordinal})
+	d.life.rig.witness.asked(keyOf(set), deed{verb: "remove", ordinal: ordinal, forget: !keep})
 	return d.life.read(func() error { return d.Engine.Remove(ctx, name, keep) })
+}
+
+func (d desk) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOptions) (code int, err error) {
+	if ofLoop(ctx) {
+		d.life.rig.witness.hooked()
+	}
+	err = d.life.write(func() error {
+		code, err = d.Engine.Exec(ctx, name, o)
+		return err
+	})
+	return code, err
 }
 
 // shelf is between a loop and the volumes.
@@ -141,7 +152,11 @@ func (w wire) Inspect(ctx context.Context, id string) (c pods.Container, err err
 
 // Create refuses a volume that is gone, as the host of Docker does.
 func (w wire) Create(ctx context.Context, spec pods.ContainerSpec) (id string, err error) {
+	w.life.rig.witness.made(&spec)
 	for _, m := range spec.Main.Mounts {
+		if m.Kind != jobspecs.MountVolume && m.Kind != "" {
+			continue
+		}
 		if _, ok := w.life.rig.world.Disk(m.Volume); !ok {
 			return "", &pods.Problem{Reason: runtime.ReasonCreateFailed, Message: "volume " + m.Volume + " is gone"}
 		}
@@ -167,6 +182,7 @@ func (w wire) Stop(ctx context.Context, id, signal string, grace time.Duration) 
 func (w wire) Remove(ctx context.Context, id string) error {
 	return w.life.write(func() error {
 		w.life.rig.witness.touches("remove", id)
+		w.life.rig.witness.unmade(id)
 		return w.Host.Remove(ctx, id)
 	})
 }
@@ -211,5 +227,8 @@ func (w wire) SandboxImage(ctx context.Context) (i pods.Image, err error) {
 }
 
 func (w wire) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
-	return w.life.write(func() error { return w.Host.RemoveScratch(ctx, pod) })
+	return w.life.write(func() error {
+		w.life.rig.witness.ended(pod)
+		return w.Host.RemoveScratch(ctx, pod)
+	})
 }

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/volumes"
@@ -27,6 +29,9 @@ type witness struct {
 	disks      map[string][]volumes.Volume // of a set: as the loop saw them last
 	spins      bool                        // a loop turned without end and was killed: it stays dead
 	asking     bool                        // a user's call is under way: intents may be stored and not yet known here
+	askedAt    time.Time                   // when it began
+	before     map[string]int64            // the generations of sets then
+	doubts     []doubt                     // the daemon died over it, and may have stored it
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
@@ -37,6 +42,8 @@ type witness struct {
 	false_     map[string]time.Time // member whose status lies since then
 	busy       map[string]time.Time // set whose loop turns since then without end
 	count      map[string]int       // turns at that moment
+	asks       map[string]wish      // of members: what was asked and has not happened yet
+	party      party
 	complaints []string
 	reached    map[string]int // how often what was reached
 }
@@ -52,10 +59,12 @@ type intent struct {
 	deleting bool
 	policy   string // delete --volumes
 	gone     bool   // nothing is stored
+	forced   bool
+	stopped  map[int]bool // by the user; false: it was, and is perhaps still
 }
 
 func (i *intent) fits(o int) bool {
-	return !i.gone && !i.deleting && o >= i.start && o < i.start+i.replicas
+	return !i.gone && !i.deleting && slices.Contains(i.ordinals(), o)
 }
 
 func (i *intent) orderly() bool { return i.spec.get("manage") == jobspecs.Ordered }
@@ -67,7 +76,8 @@ type turn struct {
 	life  *life
 	pods  map[int]runtime.Pod
 	deeds []deed
-	data  map[string]int // volumes that held data when it looked → serial
+	data  map[string]int  // volumes that held data when it looked → serial
+	disks map[string]bool // volumes that it saw
 }
 
 // deed is one call.
@@ -78,6 +88,7 @@ type deed struct {
 	volume   string
 	claim    string
 	gone     bool // create volume: data was there before
+	forget   bool // remove: nothing is kept for logs
 }
 
 func (d deed) String() string {
@@ -99,7 +110,7 @@ func newWitness(r *rig) *witness {
 	return &witness{
 		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
-		busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
+		asks: map[string]wish{}, busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
 }
 
@@ -134,7 +145,7 @@ func (w *witness) applied(s setSpec, res client.Result) {
 	start, _ := strconv.Atoi(s.get("start"))
 	next := intent{at: time.Now(), spec: s, replicas: n, start: start, update: res.Revision}
 	if last := w.intent(s.set); last != nil && !last.gone {
-		next.paused = last.paused
+		next.paused, next.stopped = last.paused, maps.Clone(last.stopped)
 		if last.spec.hcl() == s.hcl() {
 			next.replicas = last.replicas
 		}
@@ -142,6 +153,7 @@ func (w *witness) applied(s setSpec, res client.Result) {
 	if w.past[s.set] == nil {
 		w.past[s.set] = &ordinals{once: map[int]map[string]bool{}, last: map[int]string{}, meant: map[int]map[string]bool{}}
 	}
+	w.drop(s.set, &next)
 	w.intents[s.set] = append(w.intents[s.set], next)
 }
 
@@ -149,11 +161,12 @@ func (w *witness) changed(set, revision string, edit func(*intent)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next := *w.intent(set)
-	next.at = time.Now()
+	next.at, next.forced, next.stopped = time.Now(), false, maps.Clone(next.stopped)
 	if revision != "" {
 		next.update = revision
 	}
 	edit(&next)
+	w.drop(set, &next)
 	w.intents[set] = append(w.intents[set], next)
 }
 
@@ -173,13 +186,13 @@ func (w *witness) wanted(set string) *intent {
 }
 
 // inForce are the intents of a set that held at that moment; at the moment of a
-// change both do.
+// change both do, and so they do for a loop that looks slowly.
 func (w *witness) inForce(set string, at time.Time) []intent {
 	var out []intent
 	all := w.intents[set]
 	for i := range all {
 		begun := !all[i].at.After(at)
-		over := i+1 < len(all) && all[i+1].at.Before(at)
+		over := i+1 < len(all) && all[i+1].at.Before(at.Add(-w.rig.lag(at)))
 		if begun && !over {
 			out = append(out, all[i])
 		}
@@ -197,6 +210,16 @@ func (w *witness) forget(set string) {
 	next.at, next.gone = time.Now(), true
 	w.intents[set] = append(w.intents[set], next)
 	delete(w.past, set)
+	for member := range w.false_ {
+		if name, _, _ := jobspecs.ParseMember(member); name == set {
+			delete(w.false_, member)
+		}
+	}
+	for member := range w.asks {
+		if name, _, _ := jobspecs.ParseMember(member); name == set {
+			delete(w.asks, member)
+		}
+	}
 	for name := range w.held {
 		if strings.Contains(name, "-"+set+"-") {
 			delete(w.held, name)
@@ -222,11 +245,12 @@ func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error)
 	if err != nil {
 		return
 	}
-	t := &turn{set: key.Name, at: time.Now(), life: l, pods: map[int]runtime.Pod{}, data: map[string]int{}}
+	t := &turn{set: key.Name, at: time.Now(), life: l, pods: map[int]runtime.Pod{}, data: map[string]int{}, disks: map[string]bool{}}
 	for _, p := range list {
 		t.pods[p.Ordinal] = p
 	}
 	for _, v := range w.disks[key.Name] {
+		t.disks[v.Name] = true
 		d, ok := w.rig.world.Disk(v.Name)
 		if ok && len(d.Writers) > 0 && !t.pods[v.Ordinal].StartedAt.IsZero() {
 			t.data[v.Name] = d.Serial
@@ -260,17 +284,16 @@ func (w *witness) decide(verdict func()) {
 
 // hold puts judgement off until the intent of a user's call is known.
 func (w *witness) hold() (release func()) {
+	w.before = w.rig.generations()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asking = true
+	w.asking, w.askedAt = true, time.Now()
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.asking = false
-		for _, verdict := range w.waiting {
-			verdict()
+		if len(w.doubts) == 0 {
+			w.release()
 		}
-		w.waiting = nil
 	}
 }
 
@@ -300,6 +323,7 @@ func (w *witness) learn(t *turn, whole bool) {
 			p.meant[d.ordinal][i.update] = true
 		}
 	}
+	w.answered(t)
 	for name, serial := range t.data {
 		if whole {
 			w.held[name] = serial
@@ -321,10 +345,15 @@ func (w *witness) asked(key jobspecs.Key, d deed) {
 	switch d.verb {
 	case "create":
 		delete(w.ordered, member)
+		if t := w.turns[key.Name]; t != nil && t.pods[d.ordinal].Name == "" { // none is there: another life begins
+			w.endLife(member)
+		}
+	case "remove":
+		w.endLife(member)
 	case "stop":
 		w.ordered[member] = true
 	case "create volume":
-		d.gone = w.lost(d.volume)
+		d.gone = w.lost(d.volume) && !w.asks[member].fresh
 	}
 	if t := w.turns[key.Name]; t != nil {
 		t.deeds = append(t.deeds, d)
@@ -361,8 +390,9 @@ func (w *witness) deletes(name string) {
 	if t := w.turns[set]; t != nil {
 		at = t.at
 	}
-	allowed := w.doomed[name]
+	allowed := w.doomed[name] || w.asks[jobspecs.MemberName(set, ordinal)].fresh
 	w.reached["action: delete volume"]++
+	w.reached["op: "+string(planner.DeleteVolume)]++
 	w.doomed[name] = true
 	delete(w.held, name)
 	w.decide(func() {
@@ -388,7 +418,7 @@ func (w *witness) touches(verb, id string) {
 			continue
 		}
 		member := jobspecs.MemberName(c.Labels[jobspecs.LabelSet], number(c.Labels[jobspecs.LabelOrdinal]))
-		if verb == "stop" && c.Running() && c.Name == member && !w.ordered[member] && w.healthy(c.Labels[jobspecs.LabelSet], c.Image) {
+		if verb == "stop" && c.Running() && partOf(&c, member) && !w.ordered[member] && w.healthy(c.Labels[jobspecs.LabelSet], c.Image) {
 			w.say("promise 3: the agent stops %s, which is healthy, and nobody asked for it", c.Name)
 		}
 	}
@@ -401,7 +431,7 @@ func (w *witness) healthy(set, image string) bool {
 		return false
 	}
 	i := w.intent(set)
-	return i != nil && i.spec.get("probe") != "live" && image != "never:1"
+	return i != nil && i.spec.get("probe") != "live" && image != "never:1" && images[image].PostStartError == nil
 }
 
 func number(s string) int {

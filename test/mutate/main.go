@@ -5,7 +5,8 @@
 //	go run ./test/mutate [WORD…]     only rules that contain a WORD
 //
 // It prints a table, rule → what caught it, and fails when a rule can be broken
-// without a test that fails.
+// without a test that fails. docs/mutations.md takes over every row at once, so that
+// a run that was cut short is not lost.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A rule is a place where one is written down, and how it is broken there.
@@ -37,49 +39,82 @@ func run(words []string) error {
 	}
 	defer os.RemoveAll(dir)
 	var survived []string
-	tried := 0
-	for _, r := range rules {
-		if len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(r.says, w) }) {
-			continue
-		}
-		tried++
+	table, err := readPage(page)
+	if err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
+		return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(r.says, w) })
+	})
+	if err := whole(dir, chosen); err != nil {
+		return err
+	}
+	for _, r := range chosen {
 		caught, err := r.broken(dir)
 		switch {
 		case err != nil:
-			survived, caught = append(survived, r.says), []string{err.Error()}
-		case len(caught) == 0:
-			survived, caught = append(survived, r.says), []string{"NOTHING"}
+			survived, caught = append(survived, r.says), err.Error()
+		case caught == "":
+			survived, caught = append(survived, r.says), "NOTHING"
 		}
-		fmt.Printf("%-62s  %s\n", r.says, strings.Join(caught, "; "))
+		fmt.Printf("%-62s  %s\n", r.says, caught)
+		table[r.says] = row{r, caught, time.Now().Format(time.DateOnly)}
+		if err := os.WriteFile(page, []byte(pageOf(rules, table)), 0o644); err != nil {
+			return err
+		}
 	}
 	if len(survived) > 0 {
-		return fmt.Errorf("%d of %d rules can be broken and no test fails: %s", len(survived), tried, strings.Join(survived, "; "))
+		return fmt.Errorf("%d of %d rules can be broken and no test fails: %s", len(survived), len(chosen), strings.Join(survived, "; "))
 	}
-	fmt.Printf("%d rules broken, all caught\n", tried)
+	fmt.Printf("%d rules broken, all caught\n", len(chosen))
 	return nil
 }
 
-// broken tells which tests fail without the rule: the first of the simulation,
-// and the first of the package that the rule stands in.
-func (r rule) broken(dir string) (caught []string, err error) {
+// broken names the first test that fails without the rule; "" when none does. The
+// tests of its own package are asked first, then the conformance table, then the
+// simulation.
+func (r rule) broken(dir string) (caught string, err error) {
 	overlay, err := r.overlay(dir)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	sim, err := failing(overlay, "./test", "-run", simulation)
-	if err != nil {
-		return nil, err
-	}
-	own, err := failing(overlay, "./"+filepath.Dir(r.file), "-run", ".")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range append(sim, own...) {
-		if name != "" {
-			caught = append(caught, name)
+	return r.first(overlay)
+}
+
+func (r rule) first(overlay string) (caught string, err error) {
+	for _, where := range append([][]string{r.own()}, shared...) {
+		if caught, err = failing(overlay, where[0], where[1:]...); err != nil || caught != "" {
+			return caught, err
 		}
 	}
-	return caught, nil
+	return "", nil
+}
+
+// own are the tests of the package that the rule stands in.
+func (r rule) own() []string { return []string{"./" + filepath.Dir(r.file), "-run", "."} }
+
+// shared are those that know the rules from outside.
+var shared = [][]string{{"./test/conformance", "-run", "."}, {"./test", "-run", simulation}}
+
+// whole sees that all tests pass as long as nothing is broken: else each of them
+// would seem to catch something.
+func whole(dir string, chosen []rule) error {
+	nothing := filepath.Join(dir, "nothing.json")
+	if err := os.WriteFile(nothing, []byte("{}"), 0o600); err != nil {
+		return err
+	}
+	all := slices.Clone(shared)
+	for _, r := range chosen {
+		if !slices.ContainsFunc(all, func(where []string) bool { return where[0] == r.own()[0] }) {
+			all = append(all, r.own())
+		}
+	}
+	for _, where := range all {
+		if fails, err := failing(nothing, where[0], where[1:]...); err != nil || fails != "" {
+			return errors.Join(fmt.Errorf("nothing is broken yet, and a test fails: %s", fails), err)
+		}
+	}
+	return nil
 }
 
 // simulation are the tests of package test that need no Docker.
@@ -116,25 +151,25 @@ var (
 )
 
 // failing is the innermost first test that fails; "" when all pass.
-func failing(overlay, pkg string, args ...string) ([]string, error) {
+func failing(overlay, pkg string, args ...string) (string, error) {
 	cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", "120s", pkg}, args...)...)
 	cmd.Env = append(os.Environ(), "STSD_SIM_HISTORIES="+histories())
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return nil, nil
+		return "", nil
 	case !errors.As(err, &exit):
-		return nil, err
+		return "", err
 	case strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
-		return nil, fmt.Errorf("the broken code does not compile:\n%s", out)
+		return "", fmt.Errorf("the broken code does not compile:\n%s", out)
 	}
 	all := failedTest.FindAllStringSubmatch(string(out), -1)
 	if len(all) == 0 {
 		all = hung.FindAllStringSubmatch(string(out), -1)
 	}
 	if len(all) == 0 {
-		return []string{pkg}, nil
+		return pkg, nil
 	}
 	first := all[0][1]
 	for _, m := range all { // the first leaf below the first name
@@ -142,7 +177,7 @@ func failing(overlay, pkg string, args ...string) ([]string, error) {
 			first = m[1]
 		}
 	}
-	return []string{first}, nil
+	return strings.TrimPrefix(pkg, "./") + " " + first, nil
 }
 
 // histories is how many random ones each broken rule has to survive.

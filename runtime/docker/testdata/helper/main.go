@@ -60,8 +60,8 @@ func main() {
 	case "daemon": // leaves a child that keeps stdout, as services do that go to the background
 		c := exec.Command("/helper", "deaf")
 		c.Stdout, c.Stderr, c.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setsid: true}
+		fmt.Println("in the background") // before the child says something
 		check(c.Start())
-		fmt.Println("in the background")
 	case "exit": // CODE, after words on stderr
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintln(os.Stderr, strings.Join(args[1:], " "))
