@@ -25,7 +25,6 @@ test: ## everything that proves the project, Docker included
 	go vet ./...
 	test/scripts/race.sh $(RACE)
 	test/scripts/race.sh ./test -run TestHistories
-	$(MAKE) --no-print-directory sim HISTORIES=2000
 	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
 
 build: ## bin/stsd, one static binary
