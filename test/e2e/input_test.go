@@ -33,7 +33,6 @@ func TestBadInputIsRefusedWithItsLineAndNothingIsStored(t *testing.T) {
 		{"half a replica", one("web", "  replicas = 1.5\n", ""), []string{"spec.hcl:2", "replicas"}},
 		{"two sets of one name", one("web", "", "") + one("web", "", ""), []string{"spec.hcl:6", "web"}},
 		{"a shell's expansion", one("web", "", "    args = [\"sh\", \"-c\", \"echo ${HOSTNAME##*-}\"]\n"), []string{"spec.hcl:4", "$${HOSTNAME##*-}"}},
-		{"what is not supported yet", one("web", "  share_processes = true\n", ""), []string{"spec.hcl:2", "share_processes", "not supported yet"}},
 		{"a foreign word", one("web", "  count = 3\n", ""), []string{"spec.hcl:2", "count", "replicas"}},
 	} {
 		file := w.file("spec.hcl", c.text)

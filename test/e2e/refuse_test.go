@@ -35,8 +35,10 @@ func TestOfTwoSetsOfWhichOneIsBadNoneIsStored(t *testing.T) {
 // empty checks that nothing is stored.
 func (w *world) empty() {
 	w.t.Helper()
-	if sets := decode[[]struct{ Name string }](w, "ls", "-A"); len(sets) > 0 {
-		w.t.Errorf("stored: %v", sets)
+	for _, set := range decode[[]struct{ Name, State string }](w, "ls", "-A") {
+		if set.State != "Stray" { // pods that were left alone, of a set that is not stored
+			w.t.Errorf("stored: %v", set)
+		}
 	}
 }
 
