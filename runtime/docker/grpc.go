@@ -70,6 +70,8 @@ func (d *dialing) cause(ctx context.Context, service string, err error) error {
 	}
 	s := status.Convert(err)
 	switch s.Code() {
+	case codes.DeadlineExceeded: // the server heard of the end of our time before we looked
+		return errTimedOut
 	case codes.Unimplemented:
 		return errors.New("the server does not implement grpc.health.v1.Health")
 	case codes.NotFound:

@@ -149,8 +149,10 @@ func TestANetworkThatIsNotThereIsNamedAndNotMade(t *testing.T) {
 
 	events := must(e.Watch(t.Context()))(t)
 	n := userNetworkOf(t, name)
-	if got := <-events; got != (pods.Event{Freed: true}) {
-		t.Errorf("a network that is made tells %+v", got)
+	for got := range events { // those of other tests come in between
+		if got == (pods.Event{Freed: true}) {
+			break
+		}
 	}
 	_, err = e.Create(t.Context(), joins(n.ID[:12])) // the engine would take it for the network
 	wantProblem(t, err, runtime.ReasonNetworkMissing, missing(n.ID[:12]))
