@@ -288,7 +288,7 @@ func (w *World) conditions(p Plan, wanted, condemned []*slot) []jobspecs.Conditi
 	}
 	lost := w.lost(wanted)
 	all := available == present && w.Deleting == nil
-	done := all && outdated == 0 && len(condemned) == 0 && !p.has(Create) && !p.has(Stop) && !p.has(RunHook)
+	done := all && outdated == 0 && len(condemned) == 0 && !p.has(Create) && !p.has(Stop) && !p.has(DeleteVolume) && !p.has(RunHook)
 	behind := w.held() && w.behind(wanted)
 
 	cond := func(kind string, status bool, reason, message string) jobspecs.Condition {
