@@ -153,8 +153,14 @@ func (w spot) over() bool {
 	if w.Kind != jobspecs.KindInit {
 		return false
 	}
-	return w.begun() || w.generation() != "" && w.Over == w.generation() || w.generation() != "" && w.Main != nil && w.Main.State == "exited" &&
-		w.Main.ExitCode == 0 && !w.Main.StartedAt.IsZero() && w.current()
+	g := w.generation()
+	return w.begun() || g != "" && (w.Over == g || w.endedWell())
+}
+
+// endedWell tells whether Main ran for the pod as it is now, and ended with 0.
+func (w spot) endedWell() bool {
+	m := w.Main
+	return m != nil && m.State == "exited" && m.ExitCode == 0 && !m.StartedAt.IsZero() && w.current()
 }
 
 // posted tells whether the post_start hook of the running container is over, or
@@ -273,7 +279,7 @@ func (w spot) sawEnded(old *Container, found bool) {
 func (w spot) tellEnd() {
 	switch {
 	case w.Kind == jobspecs.KindSandbox && w.Order == nil:
-		w.note("", true, runtime.ReasonSandbox, "its sandbox ended; the whole pod begins again")
+		w.note("", true, runtime.ReasonSandbox, sandboxEnded)
 	case !w.Sent.IsZero() && w.Main.ExitCode == 137 && !w.Main.OOMKilled && w.killed():
 		w.note(w.Block, true, "Killed", fmt.Sprintf("it did not end within its grace of %s and was killed", w.grace()))
 	}
