@@ -85,7 +85,7 @@ var rules = []rule{
 	{"a main waits for the start of the one before it",
 		"runtime/pods/next.go", `case e.Kind == jobspecs.KindMain && e.starting():`, `case false:`},
 	{"an init container that ended well is not run again",
-		"runtime/pods/part.go", `return w.begun() || w.generation() != "" && w.Over == w.generation() ||`, `return`},
+		"runtime/pods/part.go", `return w.begun() || g != "" && (w.Over == g || w.endedWell())`, `return g != "" && w.endedWell()`},
 	{"sidecars end after the mains",
 		"runtime/pods/end.go", "case jobspecs.KindSidecar:\n\t\treturn 1", "case jobspecs.KindSidecar:\n\t\treturn 0"},
 	{"sidecars end in reverse order",
