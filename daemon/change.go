@@ -385,7 +385,7 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	pods = scrubPods(pods, d.unsaid(&s.view))
 	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
 	s.env = d.env(&s)
-	d.surround(&s)
+	s.world.After, s.world.MinAvailable = d.unavailable(s.world.Set), guard(&s)
 	s.world.Specs = d.renderings(&s.view, s.env, s.world.Needed(), s.subnet)
 	return s, nil
 }

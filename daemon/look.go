@@ -49,21 +49,20 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	s.world = l.d.world(&s.view, time.Now(), l.overlay(pods, s.view.Members), vols)
 	s.env = l.d.env(&s)
 	l.heedOthers(uses(&s.view), s.world.Set.StartAfter)
-	l.d.surround(&s)
+	s.world.After = l.d.unavailable(s.world.Set)
 	l.render(&s)
 	l.hush(&s.world)
 	return s, nil
 }
 
-// surround adds what lies outside of the set: those it starts after, and what its
-// guard comes to. One that cannot be worked out lets nobody go.
-func (d *Daemon) surround(s *sight) {
-	s.world.After = d.unavailable(s.world.Set)
+// guard is what the guard of a set comes to. One that cannot be worked out lets
+// nobody go.
+func guard(s *sight) int {
 	n, err := hcl.RenderGuard(s.world.Set, s.env)
 	if err != nil {
-		n = planner.GuardUnknown
+		return planner.GuardUnknown
 	}
-	s.world.MinAvailable = n
+	return n
 }
 
 // heed forgets failures when the user changed the set: what was wrong may be
@@ -212,14 +211,17 @@ func lacking(r *store.Record, have map[int]netip.Addr) []string {
 type renderings struct {
 	key   string
 	specs map[planner.Target]planner.Rendered
+	guard int
 }
 
-// render adds the pod specs that a plan may need.
+// render adds what is made of expressions: the guard, and the pod specs that a plan
+// may need.
 func (l *loop) render(s *sight) {
 	env := s.env
 	if key := envKey(&s.view, env); key != l.cache.key {
-		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}}
+		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}, guard: guard(s)}
 	}
+	s.world.MinAvailable = l.cache.guard
 	needed := s.world.Needed()
 	var fresh []planner.Target
 	for _, t := range needed {

@@ -15,9 +15,10 @@ import (
 // wish is something that was asked of a member and has not happened yet.
 type wish struct {
 	at     time.Time
-	now    bool // not in its turn
-	fresh  bool // with fresh volumes
-	unsure bool // the ordinal was gone meanwhile: perhaps it is forgotten
+	now    bool      // not in its turn
+	fresh  bool      // with fresh volumes
+	unsure bool      // the ordinal was gone meanwhile: perhaps it is forgotten
+	again  time.Time // asked once more before it happened; zero: no
 }
 
 // ordinals are those of the set that is wanted.
@@ -52,8 +53,14 @@ func (w *witness) wish(i *intent, do string, ordinals []int, now bool, at time.T
 		case "fresh":
 			w.asks[member] = wish{at: at, now: true, fresh: true}
 		default:
-			if old, asked := w.asks[member]; !i.stopped[o] && (!asked || now && !old.now) {
+			old, asked := w.asks[member]
+			switch {
+			case i.stopped[o]:
+			case !asked || now && !old.now:
 				w.asks[member] = wish{at: at, now: now}
+			default:
+				old.again = at
+				w.asks[member] = old
 			}
 		}
 	}
@@ -92,13 +99,17 @@ func (w *witness) answered(t *turn) {
 		if _, listed := t.pods[d.ordinal]; d.verb != "create" || listed || !w.wished(t, d.ordinal) {
 			continue
 		}
-		if x := w.asks[member]; x.at.Equal(t.at) { // asked before the turn looked, or after
+		x := w.asks[member]
+		if x.at.Equal(t.at) { // asked before the turn looked, or after
 			x.unsure = true
 			w.asks[member] = x
 			continue
 		}
 		w.reached["ask answered"]++
 		delete(w.asks, member)
+		if !x.again.Before(t.at) { // so was this
+			w.asks[member] = wish{at: x.again, now: x.now, unsure: true}
+		}
 	}
 }
 

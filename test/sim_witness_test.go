@@ -200,6 +200,17 @@ func (w *witness) inForce(set string, at time.Time) []intent {
 	return out
 }
 
+// deletions are the intents of a deletion under way: what an earlier one decided is
+// carried out.
+func (w *witness) deletions(set string) []intent {
+	all := w.intents[set]
+	first := len(all)
+	for first > 0 && all[first-1].deleting {
+		first--
+	}
+	return all[first:]
+}
+
 // forget notes that a set and what was remembered of it is gone.
 func (w *witness) forget(set string) {
 	last := w.intent(set)
@@ -396,7 +407,7 @@ func (w *witness) deletes(name string) {
 	w.doomed[name] = true
 	delete(w.held, name)
 	w.decide(func() {
-		for _, i := range w.inForce(set, at) {
+		for _, i := range append(w.inForce(set, at), w.deletions(set)...) {
 			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal)
 		}
 		if !allowed {

@@ -159,7 +159,7 @@ func (w *World) provide(p *Plan, s *slot, specs []jobspecs.VolumeSpec) (ready, b
 		switch {
 		case record.Deleting:
 			p.wait(Wait{Member: s.name, For: "volume " + v.Name + " is being deleted first", Since: w.Now})
-			ready = false
+			ready, busy = false, busy || !exists // it is gone, and is noted so in this turn
 		case exists:
 		case w.isLost(v.Name) && s.ask != AskFresh:
 			p.wait(Wait{Member: s.name, For: VolumeLost(v.Name, w.typed(s.name)), Since: w.Now})
