@@ -150,6 +150,7 @@ func (l *loop) do(ctx context.Context, s *sight, a planner.Action) error {
 	name := runtime.PodName{Namespace: l.key.Namespace, Name: a.Member}
 	switch a.Op {
 	case planner.CreateVolume:
+		defer l.d.usage.renewed(a.Volume)
 		return l.d.parts.Volumes.Create(ctx, l.key, a.Ordinal, volumeSpec(s, a))
 	case planner.DeleteVolume:
 		return l.deleteVolume(ctx, a)

@@ -41,6 +41,9 @@ func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.Apply
 	if r.DryRun {
 		return resp, d.planAll(ctx, changes, &resp)
 	}
+	for _, c := range changes {
+		resp.Diagnostics = append(resp.Diagnostics, d.volumeWarnings(ctx, c)...)
+	}
 	if err := d.commit(changes); err != nil {
 		return resp, err
 	}
@@ -299,6 +302,7 @@ func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
 			return fmt.Errorf("revision %s, to which the set was rolled back, is no longer stored", w.overrides.Undo)
 		}
 		base = templateOf(target, spec.Set.Key())
+		w.set.Claims = withClaims(w.set.Claims, base, written(target.Origin, spec.Set.Key()))
 		if len(images) == 0 && restarted == "" {
 			w.exact = target.Name
 		}
@@ -314,6 +318,23 @@ func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
 	t, err := dressed(base, images, restarted)
 	w.template = t
 	return err
+}
+
+// withClaims adds the claims that a template mounts and that are written only in its
+// own source: there is nothing else to make their volumes by, or to keep them by.
+func withClaims(claims []jobspecs.Claim, t jobspecs.Template, source *jobspecs.Spec) []jobspecs.Claim {
+	if source == nil {
+		return claims
+	}
+	mounted := hcl.MountedClaims(t)
+	out := slices.Clone(claims)
+	for _, c := range source.Set.Claims {
+		known := slices.ContainsFunc(claims, func(o jobspecs.Claim) bool { return o.Name == c.Name })
+		if !known && slices.Contains(mounted, c.Name) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func revisionNamed(v *store.View, name string) *jobspecs.Revision {

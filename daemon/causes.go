@@ -60,6 +60,8 @@ func meaning(reason string) string {
 		return "two containers must never run for one member: the earlier one has to end first"
 	case runtime.ReasonPaused:
 		return "somebody paused it at the engine"
+	case runtime.ReasonRenamed:
+		return "it runs as before; what looks for its container by name at the engine does not find it"
 	case runtime.ReasonEngineRestarted:
 		return "it did not run when the engine was connected, and is made anew"
 	case runtime.ReasonRemoved:
@@ -70,6 +72,8 @@ func meaning(reason string) string {
 		return "its hook is tried again with back-off; --force of the verb that changes the set goes on without it, on_failure = \"continue\" makes its failures count for nothing"
 	case planner.ReasonDisconnected:
 		return "who is on that network does not reach it"
+	case planner.ReasonVolumeNearlyFull, planner.ReasonVolumeOverSize:
+		return "where its driver has no quota, a size is a limit that is watched: nothing keeps the member from writing more; a larger size in the file counts at once and restarts nobody"
 	}
 	return ""
 }
@@ -140,6 +144,9 @@ func advice(m *jobspecs.Member) []string {
 		return []string{"findmnt -t tmpfs"}
 	case runtime.ReasonNameTaken:
 		return []string{"docker inspect " + jobspecs.ContainerName(m.Namespace, m.Name, "")}
+	case runtime.ReasonRenamed:
+		taken := jobspecs.ContainerName(m.Namespace, m.Name, partWhere(m, func(c *jobspecs.MemberContainer) bool { return c.Reason == m.Reason }))
+		return []string{"docker inspect " + taken, "docker rename " + taken + " ANOTHER-NAME, and it has its name back"}
 	case runtime.ReasonPortTaken:
 		if owner := ownSet(m.Message); owner != "" {
 			return []string{"stsd status " + owner}
@@ -155,10 +162,12 @@ func advice(m *jobspecs.Member) []string {
 		return []string{"stsd start " + name}
 	case planner.ReasonHookFailed:
 		return []string{"stsd events " + name, "stsd exec " + name + " -- COMMAND, to see what keeps it"}
+	case planner.ReasonVolumeNearlyFull, planner.ReasonVolumeOverSize:
+		return []string{"stsd status " + set, "stsd apply FILE, with a larger size"}
 	case planner.ReasonVolumeLost:
 		return []string{fmt.Sprintf("stsd replace %s --fresh-volume", name)}
 	case runtime.ReasonPaused:
-		return []string{"docker unpause " + jobspecs.ContainerName(m.Namespace, m.Name, partOfPaused(m))}
+		return []string{"docker unpause " + jobspecs.ContainerName(m.Namespace, m.Name, partWhere(m, paused))}
 	case runtime.ReasonUnreachable, runtime.ReasonLookFailed:
 		return []string{"stsd version"}
 	case runtime.ReasonCreateFailed:
@@ -214,15 +223,17 @@ func ownSet(message string) string {
 	return typed(m[1], m[2])
 }
 
-// partOfPaused is the paused container's part of its name at the engine.
-func partOfPaused(m *jobspecs.Member) string {
+func paused(c *jobspecs.MemberContainer) bool { return c.State == "paused" }
+
+// partWhere is the part of its name at the engine of the first container that is meant.
+func partWhere(m *jobspecs.Member, meant func(*jobspecs.MemberContainer) bool) string {
 	main := false // seen
 	for i := range m.Containers {
 		c := &m.Containers[i]
 		first := c.Kind == jobspecs.KindMain && !main
 		main = main || first
 		switch {
-		case c.State != "paused":
+		case !meant(c):
 		case first:
 			return ""
 		default:

@@ -288,25 +288,15 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 		Diff: c.diff, Data: c.data, Warnings: c.notes,
 		Revision: jobspecs.PlanRevision{To: c.name, EqualTo: c.equal},
 	}
-	view := store.View{Record: c.intent.Record, Members: map[int]planner.Member{}}
 	if c.before != nil {
-		view = *c.before
-		view.Record = c.intent.Record
-		view.Members = c.members()
 		p.Revision.From = c.before.Record.Update
 	}
-	if c.before == nil {
-		var err error
-		if view.Volumes, view.Record.Formed, err = d.store.Former(c.key); err != nil {
-			return p, err
-		}
-	}
-	view.Revisions = c.revisions()
-	s, err := d.sightOf(ctx, c, view)
+	s, err := d.foresee(ctx, c)
 	if err != nil {
 		return p, err
 	}
 	p.Steps = planner.Steps(s.world)
+	p.Warnings = append(p.Warnings, d.volumeNotes(ctx, c, &s)...)
 	p.Warnings = append(p.Warnings, d.forebodings(ctx, s, made(p.Steps, c.name))...)
 	for _, step := range p.Steps {
 		if step.Op != jobspecs.OpKeep && step.Op != jobspecs.OpKeepVolume {
@@ -316,6 +306,24 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 	p.Changes = p.Changes || !c.same && (c.before == nil || len(c.diff) > 0 || c.intent.Revision != nil)
 	fillEmpty(&p)
 	return p, nil
+}
+
+// foresee is a look at the world as it would be if the change were stored.
+func (d *Daemon) foresee(ctx context.Context, c *change) (sight, error) {
+	view := store.View{Record: c.intent.Record, Members: map[int]planner.Member{}}
+	if c.before != nil {
+		view = *c.before
+		view.Record = c.intent.Record
+		view.Members = c.members()
+	}
+	if c.before == nil {
+		var err error
+		if view.Volumes, view.Record.Formed, err = d.store.Former(c.key); err != nil {
+			return sight{}, err
+		}
+	}
+	view.Revisions = c.revisions()
+	return d.sightOf(ctx, c, view)
 }
 
 // members are those stored, with what the change asks of them.

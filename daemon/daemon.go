@@ -95,6 +95,7 @@ type Daemon struct {
 	engine chan struct{} // limits engine calls
 
 	metrics *metrics
+	usage   *usage
 
 	// patience ends the wait for the engine's first answer; see first.
 	patience time.Time
@@ -148,6 +149,7 @@ func New(cfg Config) (*Daemon, error) {
 	if d.parts, err = cfg.Engine(st.ID(), hooks); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	d.usage = newUsage(d.parts.Volumes, d.hint)
 	return d, nil
 }
 
@@ -199,6 +201,7 @@ func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Co
 	}
 	start("watch", func(ctx context.Context) error { return d.watch(ctx, hints) })
 	start("events", d.events.run)
+	start("usage", d.usage.run)
 	if d.cfg.Metrics != "" {
 		start("metrics", d.serveMetrics)
 	}

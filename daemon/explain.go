@@ -49,6 +49,7 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan, now time.
 		told.say(m.Message)
 		told.say(text)
 	}
+	told.say(nextTry(culprit, now))
 	for _, a := range plan.Actions {
 		if a.Member == m.Name {
 			told.say("next: " + a.String())
@@ -155,6 +156,14 @@ func sentenceOf(m *jobspecs.Member, now time.Time) string {
 	return text
 }
 
+// nextTry says when what failed for a member is tried again; "" nothing waits for it.
+func nextTry(m *jobspecs.Member, now time.Time) string {
+	if m.NextTry == nil || !now.Before(*m.NextTry) {
+		return ""
+	}
+	return m.Name + " is tried again in " + m.NextTry.Sub(now).Round(time.Second).String()
+}
+
 // lasting is how long something has gone on, in whole seconds.
 func lasting(since, now time.Time) string {
 	return max(now.Sub(since), 0).Truncate(time.Second).String()
@@ -175,6 +184,11 @@ func (c *telling) setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 			}
 		}
 		out = append(out, text)
+	}
+	for _, v := range s.Volumes {
+		if v.Ordinal == m.Ordinal && v.Message != "" {
+			out = append(out, "volume "+v.Name+": "+v.Message)
+		}
 	}
 	for _, on := range s.Conditions {
 		if on.Type != jobspecs.CondStalled || !on.Status {

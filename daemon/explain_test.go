@@ -49,6 +49,20 @@ func TestExplainTellsWhatAPodOfSeveralContainersDoes(t *testing.T) {
 its init containers run to their end, one after the other, before the rest
 init prepare has run for 3m20s
 > stsd logs web-0 -c prepare`},
+		{"a back-off says when it is over", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message, m.NextTry = "Backoff", runtime.ReasonExited, "it ended with exit code 3", ago(-40*time.Second)
+			main.State, main.Ready, main.ExitCode, main.Restarts, main.Reason = "exited", false, code(3), 5, runtime.ReasonExited
+		}), `web-0 is Backoff (Exited) for 1m30s: it ended with exit code 3
+container web last ended with exit code 3, 5 restarts
+web-0 is tried again in 40s
+> stsd logs --previous web-0 -c web
+> stsd events web-0`},
+		{"not once it is over", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
+			m.Phase, m.Reason, m.Message, m.NextTry = "Failed", runtime.ReasonWrongPlatform, "image web:1 is for linux/arm64", ago(time.Second)
+		}), `web-0 is Failed (WrongPlatform) for 1m30s: image web:1 is for linux/arm64
+the image is made for another architecture than that of this host
+> docker image inspect -f '{{.Os}}/{{.Architecture}}' web:1
+> stsd set image web IMAGE`},
 		{"an init container failed", several(func(m *jobspecs.Member, prepare, exporter, main *container) {
 			m.Phase, m.Reason, m.Message = "Backoff", runtime.ReasonExited, "prepare: it ended with exit code 3"
 			prepare.ExitCode, prepare.Reason, prepare.Restarts = code(3), runtime.ReasonExited, 4
@@ -139,7 +153,7 @@ func TestEveryReasonThatSomebodyHasToMendHasANextCommand(t *testing.T) {
 		runtime.ReasonAddressTaken, runtime.ReasonNetworkTaken, runtime.ReasonNetworkMissing, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed, runtime.ReasonInitRunning,
 		runtime.ReasonPostStart, runtime.ReasonPostStartFailed, runtime.ReasonPreStop, runtime.ReasonSandbox, runtime.ReasonExited,
 		runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonNotReady, runtime.ReasonStartupPending,
-		runtime.ReasonWaitingForFence, runtime.ReasonUnreachable, runtime.ReasonLookFailed, runtime.ReasonNoAddress, runtime.ReasonPaused,
+		runtime.ReasonWaitingForFence, runtime.ReasonUnreachable, runtime.ReasonLookFailed, runtime.ReasonNoAddress, runtime.ReasonPaused, runtime.ReasonRenamed,
 		planner.ReasonVolumeLost, planner.ReasonDisconnected,
 	} {
 		m := several(func(m *jobspecs.Member, _, _, _ *jobspecs.MemberContainer) { m.Reason = reason })
@@ -182,6 +196,9 @@ func TestWhatToTypeNext(t *testing.T) {
 		{"the first main is paused", several(func(m *jobspecs.Member, _, _, main *container) {
 			m.Reason, main.State, main.Reason = runtime.ReasonPaused, "paused", runtime.ReasonPaused
 		}), []string{"docker unpause web-0"}},
+		{"a sidecar was renamed and its name is taken", several(func(m *jobspecs.Member, _, exporter, _ *container) {
+			m.Namespace, m.Reason, exporter.Reason = "db", runtime.ReasonRenamed, runtime.ReasonRenamed
+		}), []string{"docker inspect db.web-0_exporter", "docker rename db.web-0_exporter ANOTHER-NAME, and it has its name back"}},
 		{"a command that is not there", several(func(m *jobspecs.Member, _, exporter, _ *container) {
 			m.Reason, exporter.Reason, exporter.State, exporter.StartedAt = runtime.ReasonBadCommand, runtime.ReasonBadCommand, "waiting", nil
 		}), []string{"stsd apply FILE, with another command, args or working_dir of sidecar exporter"}},

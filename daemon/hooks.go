@@ -113,9 +113,12 @@ func (l *loop) startHook(ctx context.Context, s *sight, a planner.Action) {
 func (l *loop) memberOf(ordinal int) string { return jobspecs.MemberName(l.key.Name, ordinal) }
 
 // runHooks runs the hooks of an action one after the other, up to the first that
-// fails and counts.
+// fails and counts. One that cannot run in a member that leaves is left out.
 func (l *loop) runHooks(ctx context.Context, s *sight, a planner.Action) (passed []error, err error) {
 	for _, h := range hooksOf(s.world.Set, a) {
+		if !s.world.HookRuns(h, a.For) {
+			continue
+		}
 		err := l.runHook(ctx, s, h, a)
 		switch {
 		case err == nil:
@@ -154,7 +157,11 @@ func (l *loop) runHook(ctx context.Context, s *sight, h *jobspecs.Hook, a planne
 	var said tail
 	code, err := execs.Exec(ctx, runtime.PodName{Namespace: l.key.Namespace, Name: l.memberOf(in)}, runtime.ExecOptions{
 		Command: command, Container: h.Container, Stdout: &said, Stderr: &said,
-		Env: map[string]string{"STSD_REASON": h.On, "STSD_MEMBER": l.memberOf(of), "STSD_ORDINAL": strconv.Itoa(of)},
+		Once: strings.Join([]string{"hook", h.On, h.Name, l.memberOf(of)}, " "),
+		Env: map[string]string{
+			"STSD_REASON": h.On, "STSD_MEMBER": l.memberOf(of), "STSD_ORDINAL": strconv.Itoa(of),
+			"STSD_SET": l.key.Name, "STSD_NAMESPACE": l.key.Namespace,
+		},
 	})
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

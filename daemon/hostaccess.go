@@ -2,10 +2,10 @@ package daemon
 
 import (
 	"cmp"
-	"net/netip"
 	goruntime "runtime"
 
 	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/dns"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
@@ -15,7 +15,7 @@ func hostAccess(set *jobspecs.Set) string {
 	return cmp.Or(set.HostAccess, jobspecs.HostAccessOn(goruntime.GOOS))
 }
 
-// hostAccessModes are all.
+// hostAccessModes are those that differ in what is published: none is as direct.
 var hostAccessModes = []string{jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts}
 
 // runsWith is the mode that a member runs with: a new one is for its next start.
@@ -35,13 +35,13 @@ func runsWith(p *runtime.Pod, now planner.Rendered, mode string) string {
 	return mode
 }
 
-// hostAddress is where programs of this machine find a member, when it is not at
-// its own address. What is published moves with a member's next start, and so does
-// its name.
-func hostAddress(s *sight, p *runtime.Pod, ordinal int) netip.Addr {
+// toHost adds what programs of this machine are told of a member: nothing, or where
+// it is, when that is not at its own address. What is published moves with a member's
+// next start, and so does its name.
+func (s *sight) toHost(m *dns.Member, p *runtime.Pod, ordinal int) {
 	mode := hostAccess(s.world.Set)
 	if p != nil {
 		mode = runsWith(p, s.world.Specs[planner.Target{Ordinal: ordinal, Revision: p.Revision}], mode)
 	}
-	return jobspecs.HostAddress(mode, s.addresses[ordinal])
+	m.Loopback, m.NoHost = jobspecs.HostAddress(mode, s.addresses[ordinal]), mode == jobspecs.HostNone
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -82,12 +83,35 @@ func TestTheBlockOfTheHostsFileIsKept(t *testing.T) {
 	d.names.put(jobspecs.Key{Namespace: "lab", Name: "db"}, dns.Set{Namespace: "lab", Name: "db", Service: "data", Members: []dns.Member{loopback}})
 	says(block("127.87.4.10\tdata.lab.svc data.lab.svc.cluster.local db-0.data.lab.svc db-0.data.lab.svc.cluster.local\n"))
 
+	kept := member("vault-0", "10.87.0.20", true)
+	kept.NoHost = true
+	d.names.put(jobspecs.Key{Namespace: "default", Name: "vault"}, dns.Set{Namespace: "default", Name: "vault", Service: "vault", Members: []dns.Member{kept}})
+	says(block("127.87.4.10\tdata.lab.svc data.lab.svc.cluster.local db-0.data.lab.svc db-0.data.lab.svc.cluster.local\n"))
+
 	broken := strings.TrimSuffix(block(""), "# END stsd "+d.store.ID()+"\n")
 	put(broken)
 	says(broken)
 	d.names.keepHosts()
 	if got := strings.Count(log.String(), "does not end"); got != 1 {
 		t.Errorf("a damaged block was told of %d times, want once:\n%s", got, log.String())
+	}
+}
+
+func TestWhatTheHostIsToldByMode(t *testing.T) {
+	t.Parallel()
+	address := netip.MustParseAddr("10.87.0.11")
+	for mode, want := range map[string]dns.Member{
+		jobspecs.HostDirect:   {},
+		jobspecs.HostLoopback: {Loopback: netip.MustParseAddr("127.87.0.11")},
+		jobspecs.HostPorts:    {Loopback: netip.MustParseAddr("127.0.0.1")},
+		jobspecs.HostNone:     {NoHost: true},
+	} {
+		s := sight{addresses: map[int]netip.Addr{1: address}}
+		s.world.Set = &jobspecs.Set{HostAccess: mode}
+		var got dns.Member
+		if s.toHost(&got, nil, 1); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", mode, got, want)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	s.world.After = l.d.unavailable(s.world.Set)
 	l.render(&s)
 	l.hush(&s.world)
-	return s, nil
+	return s, l.holdPorts(&s)
 }
 
 // guard is what the guard of a set comes to. One that cannot be worked out lets
@@ -84,6 +84,7 @@ func (d *Daemon) world(v *store.View, now time.Time, pods []runtime.Pod, vols []
 		Paused: r.Paused || r.Lost, Deleting: r.Deleting, Pods: pods, Members: counting(v), Again: again(v, pods),
 		Forced: r.Forced, Formed: r.Formed && joined(v.Members), HooksDone: r.HooksDone, Halted: r.Halted,
 		Volumes: map[string]volumes.Volume{}, Records: v.Volumes, Specs: map[planner.Target]planner.Rendered{},
+		PortHeld: map[int]planner.PortHeld{},
 	}
 	for _, vol := range vols {
 		w.Volumes[vol.Name] = vol

@@ -11,6 +11,7 @@ import (
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
 )
 
 // loop owns one set. Everything but kick and the published snapshot is touched
@@ -26,12 +27,13 @@ type loop struct {
 	met     bool                 // its pods were seen since the loop began
 	since   map[int]readiness    // see overlay
 	cache   renderings
-	logged  string // the last plan that was logged
-	gen     int64  // generation of the last look
+	logged  string                  // the last plan that was logged
+	gen     int64                   // generation of the last look
+	fills   map[string]volumes.Fill // that was told of, by volume
 
-	hooks   map[hookKey]*hookRun            // that go on or are not taken over yet
-	hooking sync.WaitGroup                  // their goroutines
-	heeds   atomic.Pointer[map[string]bool] // sets of the namespace whose changes matter to it
+	hooks   map[hookKey]*hookRun                  // that go on or are not taken over yet
+	hooking sync.WaitGroup                        // their goroutines
+	heeds   atomic.Pointer[map[jobspecs.Key]bool] // sets whose changes matter to it
 
 	given  []string // sensitive texts that the set has, of this generation
 	unsaid []string // they and what was made of them, as hcl.Scrub takes it
@@ -184,6 +186,7 @@ func (l *loop) sleep(ctx context.Context, wake time.Time) {
 // end says good-bye to a set that is no longer stored.
 func (l *loop) end() {
 	l.d.forget(l)
+	l.d.usage.watch(l.key, nil)
 	l.d.kickFollowers(l.key)
 	if l.d.names != nil {
 		l.d.names.drop(l.key)

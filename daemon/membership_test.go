@@ -163,6 +163,53 @@ func TestALeaveHookMayVeto(t *testing.T) {
 	})
 }
 
+func TestADeadMemberLeavesWithoutTheHooksThatWouldRunInIt(t *testing.T) {
+	play(t, func(s *stage) {
+		s.world.Program("web:1", sim.Program{})
+		text := pair("hook \"out\" {\non = \"leave\"\ncommand = [\"false\"]\n}\nhook \"forget\" {\non = \"leave\"\nordinal = 0\ncommand = [\"echo\", \"forget\", self.name]\n}")
+		s.apply(strings.Replace(text, "image = var.image\n", "image = var.image\nrestart {\nfirst = \"1h\"\ninitial = \"1h\"\nmax = \"1h\"\n}\n", 1))
+		s.world.Kill("web-1")
+		s.settle()
+		want(t, "members", s.names(), "web-0 Running true, web-1 Backoff false")
+		if err := s.scale(1, client.Write{}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "members after", s.names(), "web-0 Running true")
+		want(t, "hooks", s.execs(), "web-0: echo forget web-1 (leave web-1 1)")
+		want(t, "event", s.said("Stopping"), "stop web-1 (scaled down, without hook out: it does not run)")
+	})
+}
+
+func TestAMemberThatRunsIsAskedBeforeItLeavesReadyOrNot(t *testing.T) {
+	play(t, func(s *stage) {
+		s.world.Program("web:1", sim.Program{Exec: func(string, []string) (string, int) { return "it has shards\n", 1 }})
+		s.apply(ready("hook \"out\" {\non = \"leave\"\ncommand = [\"out\"]\n}"))
+		s.world.Sicken("web-1", "overloaded")
+		s.settle()
+		want(t, "members", s.names(), "web-0 Running true, web-1 Running false")
+		if err := s.scale(1, client.Write{}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "members after", s.names(), "web-0 Running true, web-1 Running false")
+		want(t, "message", s.status().Members[1].Message, "hook out says no: exit code 1: it has shards")
+		if next := s.status().Members[1].NextTry; next == nil {
+			t.Error("it does not say when it is tried again")
+		}
+		if err := s.scale(1, client.Write{Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "members after force", s.names(), "web-0 Running true")
+	})
+}
+
+func TestHooksFindTheirSetInTheEnvironment(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(pair("hook \"form\" {\non = \"set_ready\"\ncommand = [\"form\"]\n}"))
+		got := s.world.Execs()[0].Env
+		want(t, "environment", fmt.Sprint(got), "map[STSD_MEMBER:web-0 STSD_NAMESPACE:default STSD_ORDINAL:0 STSD_REASON:set_ready STSD_SET:web]")
+	})
+}
+
 func TestAFailureThatDoesNotCountLetsTheMemberGo(t *testing.T) {
 	play(t, func(s *stage) {
 		s.apply(pair("hook \"forget\" {\non = \"leave\"\ncommand = [\"false\"]\non_failure = \"continue\"\n}"))

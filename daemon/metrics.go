@@ -188,6 +188,8 @@ var (
 	descGeneration = prometheus.NewDesc("stsd_set_generation", "Changes of what a set shall be.", setLabels, nil)
 	descCondition  = prometheus.NewDesc("stsd_set_condition", "1 for a condition of a set that holds.", append(slices.Clone(setLabels), "type"), nil)
 	descMembers    = prometheus.NewDesc("stsd_members", "Members of a set by phase.", append(slices.Clone(setLabels), "phase"), nil)
+	descSize       = prometheus.NewDesc("stsd_volume_size_bytes", "The size that a volume is watched for.", append(slices.Clone(setLabels), "volume"), nil)
+	descUsed       = prometheus.NewDesc("stsd_volume_used_bytes", "What a volume that has a size holds.", append(slices.Clone(setLabels), "volume"), nil)
 	descRestarts   = prometheus.NewDesc("stsd_member_restarts_total", "Restarts of a member's containers.", append(slices.Clone(setLabels), "member"), nil)
 )
 
@@ -221,6 +223,14 @@ func (c setMetrics) Collect(out chan<- prometheus.Metric) {
 		gauge(descGeneration, float64(records[i].Generation), ns, name)
 		for _, k := range s.Conditions {
 			gauge(descCondition, zeroOne(k.Status), ns, name, k.Type)
+		}
+		for _, v := range s.Volumes {
+			if v.Size > 0 {
+				gauge(descSize, float64(v.Size), ns, name, v.Name)
+			}
+			if v.Used != nil {
+				gauge(descUsed, float64(*v.Used), ns, name, v.Name)
+			}
 		}
 		phases := map[string]int{}
 		for j := range s.Members {

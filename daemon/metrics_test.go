@@ -242,8 +242,11 @@ func TestTheDocsHaveEveryMetric(t *testing.T) {
 		documented[m[1]] = true
 	}
 	r := resolve(t, t.TempDir(), resolvingConfig{})
-	r.apply(readyWebs)
-	until(t, "its members", func() bool { return strings.Contains(metricsOf(r.Daemon), "stsd_members{") })
+	r.apply(sizedWebs)
+	until(t, "its members and what their volumes hold", func() bool {
+		text := metricsOf(r.Daemon)
+		return strings.Contains(text, "stsd_members{") && strings.Contains(text, "stsd_volume_used_bytes{")
+	})
 	r.metrics.called("GET /info", time.Millisecond, true)
 	r.names.server.Propagated(time.Millisecond)
 	there := map[string]bool{

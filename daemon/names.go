@@ -197,7 +197,9 @@ func (d *Daemon) remembered(key jobspecs.Key) (dns.Set, error) {
 	out := d.staticNames(&s)
 	for _, o := range env.Ordinals {
 		ready := !v.Members[o].ReadySince.IsZero()
-		out.Members = append(out.Members, dns.Member{Name: jobspecs.MemberName(key.Name, o), Address: s.addresses[o], Running: ready, Ready: ready, Loopback: hostAddress(&s, nil, o)})
+		m := dns.Member{Name: jobspecs.MemberName(key.Name, o), Address: s.addresses[o], Running: ready, Ready: ready}
+		s.toHost(&m, nil, o)
+		out.Members = append(out.Members, m)
 	}
 	return out, nil
 }

@@ -133,7 +133,7 @@ func troubled(m *jobspecs.Member) bool {
 func grave(reason string) bool {
 	switch reason {
 	case runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup,
-		runtime.ReasonPostStartFailed, runtime.ReasonSandbox, planner.ReasonDisconnected:
+		runtime.ReasonPostStartFailed, runtime.ReasonSandbox, runtime.ReasonRenamed, planner.ReasonDisconnected:
 		return true
 	}
 	return false

@@ -73,6 +73,9 @@ func TestNewsOfAMember(t *testing.T) {
 		{"it is unready", same, one(func(m *jobspecs.Member, _ *container) {
 			m.Ready, m.Reason, m.Message = false, runtime.ReasonNotReady, "tcp: connection refused"
 		}), []news{{warning, "Unready", "tcp: connection refused"}}},
+		{"it was renamed and its name is taken", same, one(func(m *jobspecs.Member, _ *container) {
+			m.Reason, m.Message = runtime.ReasonRenamed, "its container was renamed to mine"
+		}), []news{{warning, "ContainerRenamed", "its container was renamed to mine"}}},
 		{"its sandbox ended, of which the engine has a note", all, several(func(m *jobspecs.Member, _, _, _ *container) {
 			m.Phase, m.Reason, m.Message = "Stopping", runtime.ReasonSandbox, "its sandbox ended"
 		}), nil},

@@ -158,21 +158,25 @@ func holds(s jobspecs.Status, kind string) bool {
 	return slices.ContainsFunc(s.Conditions, func(c jobspecs.Condition) bool { return c.Type == kind && c.Status })
 }
 
-// heedOthers notes whose changes the set is looked at again for.
-func (l *loop) heedOthers(names []string, after []string) {
-	heeded := map[string]bool{}
+// heedOthers notes whose changes the set is looked at again for: of sets of its
+// namespace by name, of others by key.
+func (l *loop) heedOthers(names, after []string, keys ...jobspecs.Key) {
+	heeded := map[jobspecs.Key]bool{}
 	for _, name := range slices.Concat(names, after) {
-		heeded[name] = true
+		heeded[jobspecs.Key{Namespace: l.key.Namespace, Name: name}] = true
+	}
+	for _, key := range keys {
+		heeded[key] = true
 	}
 	l.heeds.Store(&heeded)
 }
 
-// kickFollowers looks again at the sets that name this one.
+// kickFollowers looks again at the sets that heed this one.
 func (d *Daemon) kickFollowers(key jobspecs.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for k, l := range d.loops {
-		if heeds := l.heeds.Load(); k.Namespace == key.Namespace && k != key && heeds != nil && (*heeds)[key.Name] {
+		if heeds := l.heeds.Load(); k != key && heeds != nil && (*heeds)[key] {
 			l.kick()
 		}
 	}

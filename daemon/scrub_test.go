@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/stsd/stsd/daemon/api"
 	"github.com/stsd/stsd/daemon/client"
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
@@ -149,13 +152,56 @@ func TestArgumentsOfAProbeAreNotTold(t *testing.T) {
 // A text that is cut before it is scrubbed shows the first half of a secret.
 func TestWhatAnEngineSaysIsCutAfterItIsScrubbed(t *testing.T) {
 	long := strings.Repeat("x", 390) + "TopSecretPassword0123456789"
-	pods := cutPods(scrubPods([]runtime.Pod{{
+	l := &loop{unsaid: []string{"TopSecretPassword0123456789"}}
+	w := planner.World{Pods: []runtime.Pod{{
 		Message: long, Containers: []runtime.Container{{Message: long}}, Notes: []runtime.Note{{Message: long}},
-	}}, []string{"TopSecretPassword0123456789"}))
+	}}}
+	l.hush(&w)
+	pods := w.Pods
 	want := strings.Repeat("x", 390) + "(sensitive"
 	for _, got := range []string{pods[0].Message, pods[0].Containers[0].Message, pods[0].Notes[0].Message} {
 		if got != want+"…" {
 			t.Errorf("message = %q, want %q", got, want+"…")
 		}
 	}
+}
+
+// What was given before is in the files of members that run still, and what is given
+// to others of the namespace may be in theirs.
+func TestAllThatMustNotBeToldOfASetIsKnown(t *testing.T) {
+	play(t, func(s *stage) {
+		text := strings.Replace(leaky, `"web:1"`, `"ghcr.io/web:1"`, 1)
+		for _, value := range []string{"the-first-value", "the-second-value"} {
+			r := request(text, "s="+value)
+			r.Registries = map[string]jobspecs.RegistryAuth{"ghcr.io": {Username: "ci", Password: "the-registrys"}}
+			if _, err := s.Apply(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := store.Secret{Namespace: "other", Name: "cookie", Value: "anothers-secret"}
+		if err := s.store.Commit(store.Commit{Secrets: []store.Secret{other}}); err != nil {
+			t.Fatal(err)
+		}
+		cookie, err := s.store.Secret("default", "cookie")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.store.Look(web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.sensitiveTexts(&v)
+		for _, want := range []string{"the-first-value", "the-second-value", "the-registrys", cookie.Value} {
+			if !slices.Contains(got, want) {
+				t.Errorf("texts = %q, want %q among them", got, want)
+			}
+		}
+		if slices.Contains(got, other.Value) {
+			t.Errorf("texts = %q: one is of another namespace", got)
+		}
+		v.Registries, v.Revisions = nil, nil
+		if got := s.sensitiveTexts(&v); slices.Contains(got, "the-first-value") || !slices.Contains(got, cookie.Value) {
+			t.Errorf("of a set without a history: %q", got)
+		}
+	})
 }

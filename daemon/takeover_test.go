@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,12 +57,13 @@ func TestALostStoreIsPutTogetherFromLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, stop := serving(t, dir, "", nil)
 		before := first.apply(oneVolume)
-		ids, id := containers(first), first.store.ID()
+		ids, id, where := containers(first), first.store.ID(), network(first)
 		stop()
 
 		s, stop := serving(t, other, id, first.world)
 		defer stop()
 		want(t, "members", s.names(), "web-0 Running true, web-1 Running true")
+		want(t, "network", network(s), where)
 		want(t, "revision", s.status().UpdateRevision, before.Revision)
 		stalled := s.condition(jobspecs.CondStalled)
 		want(t, "stalled", fmt.Sprint(stalled.Status, " ", stalled.Reason), "true SpecLost")
@@ -82,6 +84,20 @@ func TestALostStoreIsPutTogetherFromLabels(t *testing.T) {
 			t.Error("the spec was applied, and is still said to be lost")
 		}
 	})
+}
+
+// network is that of the namespace, and where the members are in it, as stored.
+func network(s *stage) string {
+	s.t.Helper()
+	nets, err := s.store.Subnets()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	addresses, err := s.store.Addresses(web)
+	if err != nil || len(nets) != 1 || len(addresses) != 2 {
+		s.t.Fatalf("networks %v, addresses %v, %v", nets, addresses, err)
+	}
+	return fmt.Sprint(nets, addresses)
 }
 
 func TestAnEqualApplyToALostSetRestartsNobody(t *testing.T) {
@@ -114,7 +130,7 @@ func TestAStateFileOfItsOwnTakesNothingOver(t *testing.T) {
 func TestWhatPodsTellOfTheirSet(t *testing.T) {
 	key := jobspecs.Key{Namespace: "shop", Name: "db"}
 	f := foundSet(key, []runtime.Pod{
-		{Set: key, Ordinal: 5, Revision: "db-new", Service: "nodes", Phase: runtime.Running, StartedAt: noon},
+		{Set: key, Ordinal: 5, Revision: "db-new", Service: "nodes", Phase: runtime.Running, StartedAt: noon, Address: netip.MustParseAddr("10.87.0.15")},
 		{Set: key, Ordinal: 2, Revision: "db-old", Phase: runtime.Backoff},
 		{Set: key, Ordinal: 3, Revision: "db-old", Phase: runtime.Running, StartedAt: noon},
 	}, noon)
@@ -128,6 +144,9 @@ func TestWhatPodsTellOfTheirSet(t *testing.T) {
 	}
 	if !reflect.DeepEqual(f.Members, members) {
 		t.Errorf("members = %+v, want %+v", f.Members, members)
+	}
+	if want := map[int]netip.Addr{5: netip.MustParseAddr("10.87.0.15")}; !reflect.DeepEqual(f.Addresses, want) {
+		t.Errorf("addresses = %v, want %v", f.Addresses, want)
 	}
 }
 

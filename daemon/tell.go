@@ -34,7 +34,9 @@ func (l *loop) tell(s sight, plan planner.Plan) {
 		setCondition(&status, jobspecs.CondStalled, true, reasonSpecLost, specLost(l.key))
 	}
 	tellRolled(&status, s.view.Record.Rolled, typed(l.key.Namespace, l.key.Name))
+	tellPorts(&status, s.world.PortHeld)
 	l.tellFailures(&status)
+	l.tellVolumes(&s, &status)
 	status.Endpoints = l.d.endpoints(&s)
 	if l.d.names != nil && l.d.names.degraded(l.key.Namespace) {
 		addCondition(&status, jobspecs.CondDegraded, "DNS", l.d.names.why(l.key.Namespace))
@@ -58,6 +60,9 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 				continue
 			}
 			m.Message = f.err.Error()
+			if until := f.until; time.Now().Before(until) {
+				m.NextTry = &until
+			}
 			if reason != "" {
 				m.Reason = reason
 			}
@@ -87,7 +92,7 @@ func (l *loop) tellBlind(err error) {
 	copy(members, status.Members)
 	for i := range members {
 		members[i].Phase, members[i].Reason, members[i].Message = string(runtime.Unknown), reason, err.Error()
-		members[i].Available = false
+		members[i].Available, members[i].NextTry = false, nil
 	}
 	status.Members = members
 	status.AvailableReplicas = 0
@@ -183,7 +188,7 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 			m.Ready = p.Ready && p.Phase == runtime.Running
 			m.Leaving = leaving[m.Name] || p.Phase == runtime.Stopping
 		}
-		m.Loopback = hostAddress(s, pods[o], o)
+		s.toHost(&m, pods[o], o)
 		out.Members = append(out.Members, m)
 	}
 	return out

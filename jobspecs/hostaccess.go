@@ -10,7 +10,7 @@ const (
 	HostDirect   = "direct"   // at the member's address; nothing is published for it
 	HostLoopback = "loopback" // at a loopback address of its own, under its own port numbers
 	HostPorts    = "ports"    // at 127.0.0.1, under its port numbers plus the ordinal
-	HostNone     = "none"     // not at all, as far as stsd is asked
+	HostNone     = "none"     // not at all: nothing is published, and no name of theirs is answered
 )
 
 // HostAccessOn is the mode of a set that names none: where the engine is in a

@@ -77,17 +77,17 @@ func (p *PodSpec) FQDN() string { return p.Name + "." + p.Domain }
 // Digest tells two renderings apart. It is a name, not a proof of equality
 // across versions of the program: a difference never restarts a pod. The image
 // that a revision is pinned to is not part of it: the first member, which
-// settles it, runs that image already. Nor are the registry's credentials: they
-// make no other container.
+// settles it, runs that image already. Nor are the registry's credentials, nor how
+// volumes are made: they make no other container.
 func (p *PodSpec) Digest() string {
 	q := *p
 	q.Containers = slices.Clone(p.Containers)
 	for i := range q.Containers {
 		q.Containers[i].ImageID, q.Containers[i].Auth = "", nil
 	}
-	q.Volumes = slices.Clone(p.Volumes)
-	for i := range q.Volumes {
-		q.Volumes[i].Fresh = false
+	q.Volumes = make([]VolumeSpec, len(p.Volumes))
+	for i, v := range p.Volumes {
+		q.Volumes[i] = VolumeSpec{Claim: v.Claim, Name: v.Name}
 	}
 	b, err := json.Marshal(q)
 	if err != nil {
@@ -117,7 +117,7 @@ type Scratch struct {
 	Name   string `json:"name"`
 	Volume string `json:"volume"`         // at the engine, where one is needed: ScratchName
 	Medium string `json:"medium"`         // MediumDisk, MediumMemory
-	Size   int64  `json:"size,omitempty"` // bytes; zero: no limit. On disk it is only a limit where the driver has quotas
+	Size   int64  `json:"size,omitempty"` // bytes; zero: no limit. On disk it is watched, and nothing enforces it
 }
 
 // Media of a Scratch.

@@ -254,3 +254,21 @@ func Size(s string) (int64, error) {
 	}
 	return int64(v * factor), nil
 }
+
+// FormatSize writes a number of bytes for people: "1GiB", "950.3MiB", "10GB".
+func FormatSize(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GB", 1e9}, {"MB", 1e6}} {
+		if n >= u.size && n%u.size == 0 && n%(1<<20) != 0 {
+			return strconv.FormatInt(n/u.size, 10) + u.name
+		}
+	}
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + units[i]
+}

@@ -28,7 +28,8 @@ type Member struct {
 	Stale      bool              `json:"stale"`   // runs an older rendering of self and set than a new start would
 	Waiting    string            `json:"waiting"` // for what
 	Containers []MemberContainer `json:"containers"`
-	Since      *time.Time        `json:"since"` // of the phase; nil: nothing of it was made yet
+	Since      *time.Time        `json:"since"`    // of the phase; nil: nothing of it was made yet
+	NextTry    *time.Time        `json:"next_try"` // when what failed is tried again at the latest; nil: nothing waits for it
 }
 
 // MemberPort is a port of a member; Host is 0 when it is not published.
@@ -116,6 +117,9 @@ type VolumeStatus struct {
 	Ordinal int    `json:"ordinal"`
 	State   string `json:"state"` // "bound", "retained", "missing", "lost"
 	Driver  string `json:"driver"`
+	Size    int64  `json:"size"`    // bytes; zero: none
+	Used    *int64 `json:"used"`    // bytes, of one that has a size; nil: not measured
+	Message string `json:"message"` // how it differs from what its claim says now, or why it is not measured
 }
 
 // Endpoint is one name that DNS serves for a set.

@@ -123,6 +123,7 @@ const (
 	ReasonLookFailed      = "LookFailed"        // Unknown: the state file or the network cannot be read; Message says why
 	ReasonNoAddress       = "NoAddress"         // Pending: the network has no address left
 	ReasonPaused          = "ContainerPaused"   // Running: paused at the engine by somebody
+	ReasonRenamed         = "ContainerRenamed"  // Running: renamed by somebody, and its own name is taken; given back when it is free
 )
 
 // Permanent tells whether a failure is one that no retry mends: somebody has to
@@ -150,6 +151,7 @@ type Pod struct {
 	Message string    // for people
 	Tries   int       // failures of this kind in a row (Failed, Backoff)
 	Since   time.Time // of the phase
+	NextTry time.Time // when what failed is tried again at the latest; zero: nothing waits for it
 
 	Ready      bool
 	ReadySince time.Time // zero while not Ready
@@ -289,6 +291,7 @@ type ExecOptions struct {
 	Container string            // empty: the main one
 	Env       map[string]string // on top of the container's own
 	TTY       bool
+	Once      string    // a name: a command of this name that was begun before a restart of stsd is waited for, where the engine can; empty: none
 	Stdin     io.Reader // nil: none
 	Stdout    io.Writer
 	Stderr    io.Writer

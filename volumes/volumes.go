@@ -17,6 +17,7 @@ type Volume struct {
 	Claim   string
 	Ordinal int
 	Driver  string
+	Options map[string]string // that the driver was given; they may be sensitive
 }
 
 // Store makes, lists and deletes volumes. Every call is idempotent.

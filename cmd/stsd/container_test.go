@@ -79,6 +79,8 @@ func TestAPassingPhaseThatLastsSaysHowLong(t *testing.T) {
 		"Stopping (StopRequested)":           {Phase: "Stopping", Reason: "StopRequested", Since: since(time.Second)},
 		"Running":                            {Phase: "Running", Since: since(time.Hour)},
 		"Running (NotReady) stale":           {Phase: "Running", Reason: "NotReady", Stale: true, Since: since(time.Hour)},
+		"Backoff (Exited), next try in 40s":  {Phase: "Backoff", Reason: "Exited", Since: since(20 * time.Second), NextTry: since(-40 * time.Second)},
+		"Backoff (Exited)":                   {Phase: "Backoff", Reason: "Exited", NextTry: since(time.Second)},
 		"Pending":                            {Phase: "Pending", Reason: "NotCreated"},
 		"Starting (PostStartPending) for 2h": {Phase: "Starting", Reason: "PostStartPending", Since: since(2 * time.Hour)},
 	} {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -42,7 +44,15 @@ func simParts(id string) daemon.Parts {
 	}
 	engine := sim.NewEngine(world)
 	return daemon.Parts{
-		Engine: engine, Volumes: world.Volumes(), Run: engine.Run,
+		Engine: engine, Volumes: world.Volumes(), Run: func(ctx context.Context) error { return tellViolations(world, engine.Run(ctx)) },
 		Name: func(context.Context) (string, error) { return "sim", nil },
 	}
+}
+
+// tellViolations says at the end of a simulation which promises were broken in it.
+func tellViolations(world *sim.World, err error) error {
+	for _, v := range world.Violations() {
+		fmt.Fprintln(os.Stderr, "stsd: promise broken:", v)
+	}
+	return err
 }

@@ -83,14 +83,17 @@ func readyCount(m jobspecs.Member) string {
 
 // whyCell is the reason for a member's state in a table.
 func whyCell(m jobspecs.Member) string {
-	if m.Available {
+	switch {
+	case m.Available && m.Reason != "" && m.Message != "":
+		return firstLine(m.Message)
+	case m.Available:
 		return "available"
 	}
 	return orDash(whyOf(m))
 }
 
-// stateOf is the phase, with the reason where there is one, and how long it has
-// lasted where that should pass.
+// stateOf is the phase, with the reason where there is one, how long it has lasted
+// where that should pass, and when what failed is tried again.
 func (a *app) stateOf(m jobspecs.Member) string {
 	s := m.Phase
 	if m.Reason != "" && m.Reason != reasonNotCreated {
@@ -98,6 +101,9 @@ func (a *app) stateOf(m jobspecs.Member) string {
 	}
 	if passing(m.Phase) && m.Since != nil && a.now().Sub(*m.Since) >= longPassing {
 		s += " for " + a.age(m.Since)
+	}
+	if m.NextTry != nil && a.now().Before(*m.NextTry) {
+		s += ", next try in " + short(m.NextTry.Sub(a.now()))
 	}
 	if m.Stale {
 		s += " stale"

@@ -20,7 +20,8 @@ func newStatusCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "status SET",
 		Short:             "Show counts, revisions, what a set waits for, conditions, volumes, names and events",
-		Long:              "status shows a set as a whole. With -o wide it lists the containers of members that have several, too.",
+		Long:              "status shows a set as a whole. With -o wide it lists the containers of members that have several, too.\n" +
+			"Of a volume that has a size it shows what it holds, as measured in the last minutes.",
 		Args:              args(1, 1, "SET"),
 		ValidArgsFunction: first(a.completeSets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args[0], watch) },
@@ -191,9 +192,25 @@ func (a *app) allContainerRows(st jobspecs.Status) [][]string {
 func volumeRows(st jobspecs.Status) [][]string {
 	var rows [][]string
 	for _, v := range st.Volumes {
-		rows = append(rows, []string{v.Name, v.State, orDash(v.Driver)})
+		row := []string{v.Name, v.State, orDash(v.Driver)}
+		if v.Size > 0 || v.Message != "" {
+			row = append(row, usageOf(v), v.Message)
+		}
+		rows = append(rows, row)
 	}
 	return rows
+}
+
+// usageOf is what a volume holds of its size: "950.3MiB of 1GiB (93%)".
+func usageOf(v jobspecs.VolumeStatus) string {
+	size := jobspecs.FormatSize(v.Size)
+	switch {
+	case v.Size == 0:
+		return "-"
+	case v.Used == nil:
+		return "? of " + size
+	}
+	return fmt.Sprintf("%s of %s (%.0f%%)", jobspecs.FormatSize(*v.Used), size, float64(*v.Used)*100/float64(v.Size))
 }
 
 func endpointRows(st jobspecs.Status) [][]string {

@@ -119,7 +119,7 @@ func TestNamesAreCompletedFromTheDaemon(t *testing.T) {
 		"wait web --for |":         "ready available deleted rollout :4",
 		"ls -o |":                  "table wide json yaml name go-template= :4",
 		"delete web --volumes |":   "delete retain :4",
-		"example |":                "redis web :4",
+		"example |":                "etcd rabbitmq redis redis-roles web :4",
 		"apply |":                  "hcl :8",
 		"status web |":             ":4",
 		"scale |":                  "web :4",

@@ -72,6 +72,10 @@ func (w *World) make(p *Plan, s, before, blocker *slot) bool {
 		p.wait(Wait{Member: s.name, For: r.Err.Error(), Since: w.Now})
 		return false
 	}
+	if held, ok := w.PortHeld[s.ordinal]; ok {
+		p.wait(Wait{Member: s.name, For: held.Why, Since: w.Now})
+		return false
+	}
 	ready, busy := w.provide(p, s, r.Spec.Volumes)
 	if !ready {
 		return busy
@@ -89,19 +93,19 @@ func (w *World) whyMissing(s *slot) string {
 
 // gate tells whether a missing member may be made now. In an ordered set it
 // waits until every lower member is available: on first start, scale-up, update
-// and rollback. A member that was available once with the revision it comes
-// back with waits for nobody, or is staged by recovery_wait: gating a recovery
-// deadlocks clusters that need a quorum to be ready.
+// and rollback. In any set a member that was available once with the revision it
+// comes back with waits for nobody, or is staged by recovery_wait: gating a
+// recovery deadlocks clusters that need a quorum to be ready.
 func (w *World) gate(p *Plan, s, before, blocker *slot) bool {
 	if len(w.After) > 0 && w.Members[s.ordinal].Once == "" && !w.Members[s.ordinal].Used {
 		p.wait(Wait{Member: s.name, On: w.After[0], For: "start_after: " + w.After[0] + " is not available yet", Since: w.Now})
 		return false
 	}
-	if !ordered(w) || blocker == nil {
-		return true
-	}
 	if w.recovers(s) {
 		return w.staged(p, s, before)
+	}
+	if !ordered(w) || blocker == nil {
+		return true
 	}
 	wait := Wait{Member: s.name, On: blocker.name, For: w.describe(blocker), Since: w.sinceOf(blocker)}
 	w.hint(p, s, blocker, &wait)
@@ -222,7 +226,7 @@ func (w *World) refresh(p *Plan, s *slot) {
 	}
 	switch {
 	case !s.pod.Managed:
-		p.act(Action{Op: Refresh, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Why: "taken over after a restart"})
+		p.act(Action{Op: Refresh, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Why: takenOver})
 	case s.pod.Rendering != r.Digest:
 		p.act(Action{Op: Refresh, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Why: "newer rendering for its next start"})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 // GuardUnknown is a MinAvailable that could not be worked out: nothing may go.
@@ -51,7 +52,7 @@ func (w *World) DoneKey(h *jobspecs.Hook) string {
 }
 
 // leaves tells whether the member may be stopped as far as its leave hooks go: they
-// have run, or there are none, or nobody can run them.
+// have run, or there are none, or none of them can run.
 func (w *World) leaves(p *Plan, s *slot, wanted []*slot) bool {
 	if w.Forced || w.Members[s.ordinal].Left || !w.has(jobspecs.OnLeave) {
 		return true
@@ -63,19 +64,50 @@ func (w *World) has(on string) bool {
 	return slices.ContainsFunc(w.Set.Hooks, func(h jobspecs.Hook) bool { return h.On == on })
 }
 
-// runHooks asks for the hooks of one kind for a member: one action, which runs them
-// in their order. It reports whether there is something to run or to wait for.
+// HookRuns tells whether a hook can run for a member at all. One that leaves and does
+// not run, or that never was available, can do nothing itself. One that runs is asked
+// even though it is not available now: it may have what nobody else has.
+func (w *World) HookRuns(h *jobspecs.Hook, of int) bool {
+	if h.On != jobspecs.OnLeave || h.Ordinal != nil && *h.Ordinal != of {
+		return true
+	}
+	i := slices.IndexFunc(w.Pods, func(p runtime.Pod) bool { return p.Ordinal == of })
+	if i < 0 {
+		return false
+	}
+	p := &w.Pods[i]
+	runs := !p.StartedAt.IsZero() && (p.Phase == runtime.Running || p.Phase == runtime.Starting)
+	return w.IsAvailable(p) || runs && w.Members[of].Once != ""
+}
+
+// unasked says of a member that leaves why its leave hooks, or some of them, do not
+// run; "" all do, or there is nothing to say.
+func (w *World) unasked(s *slot) string {
+	if w.Deleting != nil || w.Forced || w.Members[s.ordinal].Once == "" {
+		return ""
+	}
+	for i := range w.Set.Hooks {
+		if h := &w.Set.Hooks[i]; h.On == jobspecs.OnLeave && !w.HookRuns(h, s.ordinal) {
+			return ", without hook " + h.Name + ": it does not run"
+		}
+	}
+	return ""
+}
+
+// runHooks asks for the hooks of one kind for a member: one action, which runs those
+// that can run, in their order. It reports whether there is something to run or to
+// wait for.
 func (w *World) runHooks(p *Plan, on string, s *slot, wanted []*slot, why string) bool {
 	for i := range w.Set.Hooks {
-		if h := &w.Set.Hooks[i]; h.On == on {
+		if h := &w.Set.Hooks[i]; h.On == on && w.HookRuns(h, s.ordinal) {
 			return w.runHook(p, h, s, wanted, why)
 		}
 	}
 	return false
 }
 
-// runHook plans a hook where it has to run; a member that does not run is waited
-// for, but not the leaving one itself, which can do nothing any more.
+// runHook plans a hook where it has to run. A member that is not available is waited
+// for, but not the one that leaves.
 func (w *World) runHook(p *Plan, h *jobspecs.Hook, s *slot, wanted []*slot, why string) bool {
 	in := s
 	if h.Ordinal != nil {
@@ -86,10 +118,7 @@ func (w *World) runHook(p *Plan, h *jobspecs.Hook, s *slot, wanted []*slot, why 
 		}
 		in = wanted[i]
 	}
-	if !w.available(in) {
-		if in == s && h.On == jobspecs.OnLeave {
-			return false
-		}
+	if !w.available(in) && (in != s || h.On != jobspecs.OnLeave) {
 		p.wait(Wait{Member: s.name, On: in.name, For: "hook " + h.Name + " runs there: " + w.describe(in), Since: w.sinceOf(in)})
 		return true
 	}

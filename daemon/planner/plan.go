@@ -28,9 +28,36 @@ func Next(w World) Plan {
 	w.facts(&p, wanted, condemned)
 	w.join(&p, wanted)
 	w.deadline(&p, wanted)
+	w.introduce(&p)
 	p.settle()
 	return p
 }
+
+// introduce hands over the spec of a pod that is to be stopped and whose hooks nobody
+// knows since the daemon was restarted; it is stopped in the next turn.
+func (w *World) introduce(p *Plan) {
+	strangers := map[int]Target{}
+	for i := range w.Pods {
+		pod := &w.Pods[i]
+		own := Target{pod.Ordinal, pod.Revision}
+		if r, ok := w.Specs[own]; ok && r.Err == nil && !pod.Managed && !pod.Gone() && pod.Phase != runtime.Stopping {
+			strangers[own.Ordinal] = own
+		}
+	}
+	if len(strangers) == 0 {
+		return
+	}
+	p.Actions = slices.DeleteFunc(p.Actions, func(a Action) bool {
+		own, ok := strangers[a.Ordinal]
+		return ok && (a.Op == Stop || a.Op == Refresh && a.Target == own.Revision)
+	})
+	for _, own := range strangers {
+		p.act(Action{Op: Refresh, Ordinal: own.Ordinal, Member: w.member(own.Ordinal), Target: own.Revision, Why: takenOver})
+	}
+}
+
+// takenOver is why a pod gets its spec after a restart of the daemon.
+const takenOver = "taken over after a restart"
 
 // settle drops what the plan makes pointless (a new rendering for a pod that is
 // stopped) and gives the actions one order, by ordinal.

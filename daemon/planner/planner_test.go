@@ -111,6 +111,11 @@ func unready(ordinal int, rev string) option {
 func phase(ordinal int, rev string, ph runtime.Phase, reason string) option {
 	return pod(ordinal, rev, func(p *runtime.Pod) { p.Phase, p.Reason, p.Ready = ph, reason, false })
 }
+
+// found is a pod of which the daemon knows no spec since it was restarted.
+func found(ordinal int) option {
+	return pod(ordinal, "r1", func(p *runtime.Pod) { p.Managed, p.Rendering = false, "" })
+}
 func stopping(ordinal int, rev string) option { return phase(ordinal, rev, runtime.Stopping, "") }
 func stopped(ordinal int, rev, reason string) option {
 	return phase(ordinal, rev, runtime.Stopped, reason)
@@ -169,6 +174,8 @@ func TestNext(t *testing.T) {
 			world(once("r1", 0, 1, 2), stopped(0, "r1", runtime.ReasonEngineRestarted), stopped(1, "r1", runtime.ReasonEngineRestarted), running("web-2")),
 			"remove web-0 (ended: found stopped when the engine was connected), remove web-1 (ended: found stopped when the engine was connected)"},
 		{"recovery_wait stages them", world(once("r1", 0, 1, 2), recoveryWait(time.Minute)), "create web-0 (recovery)"},
+		{"recovery_wait stages those of a parallel set too", world(parallel, once("r1", 0, 1, 2), recoveryWait(time.Minute)), "create web-0 (recovery)"},
+		{"and not the first start of one", world(parallel, neverComplete, recoveryWait(time.Minute)), "create web-0 (missing), create web-1 (missing), create web-2 (missing)"},
 		{"recovery_wait is over", world(once("r1", 0, 1, 2), recoveryWait(time.Minute), unready(0, "r1")), "create web-1 (recovery)"},
 		{"a member that was never available waits its turn", world(unready(0, "r1"), running("web-1")), ""},
 		{"in the middle of a rollout a lost member comes back as it was",
@@ -238,6 +245,13 @@ func TestNext(t *testing.T) {
 			world(claims("retain", "retain"), running("web-0", "web-1", "web-2"), volume(0, 1), record(2, false, false)), ""},
 
 		// Hand-over.
+		{"it is taken over before it is stopped", world(update("r2"), running("web-0", "web-1"), found(2)), "refresh web-2 (taken over after a restart)"},
+		{"though its ordinal goes", world(replicas(2), running("web-0", "web-1"), found(2)), "refresh web-2 (taken over after a restart)"},
+		{"though the set goes", world(deleting(""), running("web-0", "web-1"), found(2)), "refresh web-2 (taken over after a restart)"},
+		{"though the user stopped it", world(running("web-0", "web-1"), found(2), each(down, 2)), "refresh web-2 (taken over after a restart)"},
+		{"one that was found dead is not", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) {
+			p.Managed, p.Phase, p.Reason = false, runtime.Stopped, runtime.ReasonEngineRestarted
+		})), "remove web-2 (ended: found stopped when the engine was connected)"},
 		{"a pod found running is taken over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Managed, p.Rendering = false, "" })), "refresh web-2 (taken over after a restart)"},
 		{"a newer rendering is handed over", world(running("web-0", "web-1"), pod(2, "r1", func(p *runtime.Pod) { p.Rendering = "old" })), "refresh web-2 (newer rendering for its next start)"},
 	} {
@@ -446,6 +460,76 @@ func TestARolloutIsCompleteWhenAllAreAvailable(t *testing.T) {
 	} {
 		if got := Next(c.world).Complete; got != c.want {
 			t.Errorf("%s: complete = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAPodThatStopsIsNotAvailableThoughItIsReady(t *testing.T) {
+	ending := pod(2, "r1", func(p *runtime.Pod) { p.Phase = runtime.Stopping }) // it answers as long as it can
+	w := world(running("web-0", "web-1"), ending)
+	if s := Status(w, Next(w)); s.AvailableReplicas != 2 || s.Conditions[0].Status {
+		t.Errorf("%d available, %+v", s.AvailableReplicas, s.Conditions[0])
+	}
+	if p := Next(world(update("r2"), running("web-0", "web-1"), ending)); p.String() != "" {
+		t.Errorf("plan = %q beside one that stops, want none", p)
+	}
+}
+
+func TestASetIsFormedWhenAllAreReadyAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world World
+		want  bool
+	}{
+		{"all are", world(running("web-0", "web-1", "web-2")), true},
+		{"one is not", world(running("web-0", "web-1"), unready(2, "r1")), false},
+		{"one is missing", world(running("web-0", "web-1")), false},
+		{"one is stopped by the user", world(running("web-0", "web-1", "web-2"), each(down, 2)), false},
+		{"one too many", world(replicas(2), running("web-0", "web-1", "web-2")), false},
+		{"an empty set", world(replicas(0)), false},
+		{"one that ends", world(deleting(""), running("web-0", "web-1", "web-2")), false},
+	} {
+		if got := Next(c.world).Formed; got != c.want {
+			t.Errorf("%s: formed = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestASetIsGoneAfterAllThatIsIts(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world World
+		want  bool
+	}{
+		{"a member is left", world(deleting(""), stopping(0, "r1")), false},
+		{"a volume has to go", world(deleting("delete"), claims("retain", "retain"), volume(0)), false},
+		{"a volume stays", world(deleting(""), claims("retain", "retain"), volume(0)), true},
+		{"something is kept of an ordinal", world(deleting(""), once("r1", 0)), false},
+		{"nothing is left", world(deleting("")), true},
+		{"it is not to go", world(replicas(0)), false},
+	} {
+		if got := Next(c.world).Gone; got != c.want {
+			t.Errorf("%s: gone = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// The last output of a member that comes back is kept for `logs --previous`; of one
+// that leaves nothing is.
+func TestWhatEndedIsKeptWhileItsMemberStays(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world World
+		want  bool
+	}{
+		{"one that comes back", world(running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonRemoved)), true},
+		{"one that the user stopped", world(running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonStopRequested), each(down, 2)), true},
+		{"one that leaves", world(replicas(2), running("web-0", "web-1"), stopped(2, "r1", runtime.ReasonStopRequested)), false},
+		{"one of a set that ends", world(deleting(""), stopped(2, "r1", runtime.ReasonStopRequested)), false},
+	} {
+		a := Next(c.world).Actions
+		if len(a) != 1 || a[0].Op != Remove || a[0].Keep != c.want {
+			t.Errorf("%s: %+v, want one removal that keeps: %v", c.name, a, c.want)
 		}
 	}
 }

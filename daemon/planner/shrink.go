@@ -39,7 +39,7 @@ func (w *World) shrink(p *Plan, wanted, condemned []*slot) (busy bool) {
 			busy = busy || p.has(RunHook)
 			break
 		}
-		p.stop(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Reason: w.reasonCondemned(), Why: w.whyCondemned()}, w.available(s))
+		p.stop(Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Reason: w.reasonCondemned(), Why: w.whyCondemned() + w.unasked(s)}, w.available(s))
 		busy = true
 		if ordered(w) {
 			break

@@ -89,6 +89,9 @@ const (
 	ReasonByUser       = "ByUser"       // Stopped: until `stsd start`
 	ReasonDisconnected = "Disconnected" // Running: its container was taken off its network
 	ReasonHookFailed   = "HookFailed"   // any: a hook that has to run for it fails; a leave hook says no so
+
+	ReasonVolumeNearlyFull = "VolumeNearlyFull" // Running: a volume or scratch folder of it is above 90 % of its size
+	ReasonVolumeOverSize   = "VolumeOverSize"   // Running: one holds more than its size
 )
 
 // memberStatus is one row of ps.
@@ -171,7 +174,7 @@ func (w *World) fromPod(m *jobspecs.Member, s *slot) {
 		m.Reason, m.Message = ReasonVolumeLost, m.Waiting
 	}
 	m.Restarts, m.Image, m.ImageID, m.Role = restarts(p), p.Image, p.ImageID, p.Role
-	m.StartedAt, m.Since = timeOrNil(p.StartedAt), timeOrNil(p.Since)
+	m.StartedAt, m.Since, m.NextTry = timeOrNil(p.StartedAt), timeOrNil(p.Since), timeOrNil(p.NextTry)
 	m.Stale = p.Started != "" && p.Rendering != "" && p.Started != p.Rendering
 	if p.Address.IsValid() {
 		m.IP = p.Address.String()

@@ -33,12 +33,13 @@ type World struct {
 	Paused   bool
 	Deleting *Deleting // nil: the set is to stay
 
-	After        []string        // sets of start_after that are not available: a first start waits for them
-	MinAvailable int             // the guard's; zero: none
-	Forced       bool            // the user overrode guard and vetoes for this change
-	Formed       bool            // all members were ready at once before
-	HooksDone    map[string]bool // set_ready hooks that have run, by DoneKey
-	Halted       *Halt           // nil: no rollout has failed
+	After        []string         // sets of start_after that are not available: a first start waits for them
+	PortHeld     map[int]PortHeld // by ordinal: of a member that is not made for the sake of a port
+	MinAvailable int              // the guard's; zero: none
+	Forced       bool             // the user overrode guard and vetoes for this change
+	Formed       bool             // all members were ready at once before
+	HooksDone    map[string]bool  // set_ready hooks that have run, by DoneKey
+	Halted       *Halt            // nil: no rollout has failed
 
 	// Again are the revisions whose template is that of Update: a member of one
 	// comes back as it was (`rollout restart`).
@@ -49,6 +50,12 @@ type World struct {
 	Records map[string]volumes.Record // what the store remembers of volumes, by name
 	Members map[int]Member            // what the store remembers of members
 	Specs   map[Target]Rendered       // for every Target that Needed names
+}
+
+// PortHeld is a port of the host that a member of another set has, or may have.
+type PortHeld struct {
+	Why   string
+	Known bool // that it has
 }
 
 // Halt is a rollout that failed: a member missed its deadline.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -92,12 +93,38 @@ func (s *Store) view(f func(*bolt.Tx) error) error {
 	return s.guarded(func() error { return s.db.View(f) })
 }
 
-// guarded turns bbolt's panic at a page that was damaged later into an error.
+// guarded turns bbolt's panic at a page that was damaged later into an error, and
+// the fault at one that is not there any more.
 func (s *Store) guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = damaged(s.db.Path(), fmt.Errorf("%v", r))
 		}
 	}()
 	return f()
+}
+
+// commit is one transaction that writes. Once one has met damage nothing is written
+// any more: bbolt may hold its lock for ever, and who waits for it would not end.
+func (s *Store) commit(f func(*bolt.Tx) error) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	err := s.guarded(func() error { return s.db.Update(f) })
+	errors.As(err, &s.broken)
+	return err
+}
+
+// Close waits for transactions under way and closes the file. One that was found
+// damaged is left to the end of the process.
+func (s *Store) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	return s.db.Close()
 }

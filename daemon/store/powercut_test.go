@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,10 +20,11 @@ import (
 // sector is what a disk writes whole, in bytes.
 const sector = 512
 
-// A power cut during a commit: bbolt writes the changed pages, waits for the disk,
-// writes one meta page, waits again. Of what it did not wait for, any part may be
-// on the disk: some pages, half a page. The file is then opened: it must tell what
-// it told before the commit, or after it.
+// A power cut during a commit: bbolt makes the file longer where it has to, writes
+// the changed pages, waits for the disk, writes one meta page, waits again. The file
+// is copied after each of these writes, and as the disk may have it that was not
+// waited for: some pages, half a page. Every copy is opened: it must tell what was
+// told before the commit, or after it.
 func TestAPowerCutLosesAtMostTheCommitUnderWay(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -61,6 +63,93 @@ func TestAPowerCutLosesAtMostTheCommitUnderWay(t *testing.T) {
 	}
 }
 
+// A power cut during an upgrade: the file is of the old schema or of the new one,
+// and tells the same.
+func TestAPowerCutDuringAnUpgradeLosesNothing(t *testing.T) {
+	dir := schema1(t)
+	before := image(t, dir)
+	s := open(t, dir)
+	want, err := take(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	cuts := append(halves(r, before, image(t, dir), os.Getpagesize()), before, image(t, dir))
+	for i, half := range cuts {
+		if got := reopened(t, dir, half); got.normal() != want.normal() {
+			t.Fatalf("cut %d of %d: it tells\n%s\nwant\n%s", i, len(cuts), got.normal(), want.normal())
+		}
+	}
+	for name, left := range map[string][]byte{"no key yet": nil, "half a key": []byte("half")} {
+		other := laid(t, before, "")
+		if left != nil {
+			if err := os.WriteFile(filepath.Join(other, KeyFileName+".new"), left, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := told(other); err != nil || got.normal() != want.normal() {
+			t.Errorf("%s: it tells\n%s\n%v, want\n%s", name, got.normal(), err, want.normal())
+		}
+	}
+}
+
+// A power cut during the first start: what is there is a new store, or is refused in
+// words and left alone.
+func TestAPowerCutDuringTheFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	db, err := bolt.Open(filepath.Join(dir, FileName), 0o600, &bolt.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	first := image(t, dir)
+	open(t, dir)
+	key := filepath.Join(dir, KeyFileName)
+
+	type cut struct {
+		name, key string
+		file      []byte
+	}
+	cuts := []cut{{"no key yet", "", first}, {"nothing stored yet", key, first}}
+	for n := 0; n < len(first); n += sector {
+		cuts = append(cuts, cut{fmt.Sprintf("%d bytes", n), "", first[:n]})
+		torn := append(bytes.Clone(first[:n]), make([]byte, len(first)-n)...)
+		cuts = append(cuts, cut{fmt.Sprintf("%d bytes of its length", n), "", torn})
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	for i, half := range halves(r, first, image(t, dir), os.Getpagesize()) {
+		cuts = append(cuts, cut{fmt.Sprintf("first commit, cut %d", i), key, half})
+	}
+	opened := 0
+	for _, c := range cuts {
+		other := laid(t, c.file, c.key)
+		p, err := told(other)
+		switch {
+		case err == nil && len(p.Keys) == 0 && p.ID != "":
+			opened++
+		case err == nil:
+			t.Errorf("%s: it tells %s, want a new store", c.name, p.normal())
+		case c.key != "" || !strings.Contains(err.Error(), "is damaged") || !bytes.Equal(image(t, other), c.file):
+			t.Errorf("%s: open = %v; the file was changed: %v", c.name, err, !bytes.Equal(image(t, other), c.file))
+		}
+	}
+	if opened < 3 || opened == len(cuts) {
+		t.Errorf("%d of %d were opened: both must happen, or nothing was cut", opened, len(cuts))
+	}
+}
+
+// Only tests may leave out to wait for the disk.
+func TestWhatIsStoredIsOnTheDisk(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.db.NoSync || s.db.NoGrowSync || s.db.NoFreelistSync {
+		t.Errorf("no sync %v, no sync of its length %v, no list of free pages %v; want none of it", s.db.NoSync, s.db.NoGrowSync, s.db.NoFreelistSync)
+	}
+}
+
 func image(t *testing.T, dir string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, FileName))
@@ -73,15 +162,14 @@ func image(t *testing.T, dir string) []byte {
 // halves are what the disk may hold when the power fails between two images of the
 // file.
 func halves(r *rand.Rand, before, after []byte, page int) (out [][]byte) {
-	var pages, metas []int
-	for at := 0; at < len(after); at += page {
-		switch same := at+page <= len(before) && bytes.Equal(before[at:at+page], after[at:at+page]); {
-		case same:
-		case at < 2*page:
-			metas = append(metas, at)
-		default:
-			pages = append(pages, at)
-		}
+	metas, pages := changed(before, after, page)
+	if len(after) > len(before) { // longer, and nothing is written to it
+		out = append(out, append(bytes.Clone(before), make([]byte, len(after)-len(before))...))
+	}
+	all := bytes.Clone(before)
+	for _, at := range pages { // after each write
+		all = write(all, after, at, page)
+		out = append(out, bytes.Clone(all))
 	}
 	for range 3 { // some of the pages, and of one a part
 		half := bytes.Clone(before)
@@ -95,11 +183,6 @@ func halves(r *rand.Rand, before, after []byte, page int) (out [][]byte) {
 		}
 		out = append(out, half)
 	}
-	all := bytes.Clone(before)
-	for _, at := range pages {
-		all = write(all, after, at, page)
-	}
-	out = append(out, all)
 	for _, at := range metas { // a meta page, whole and torn
 		out = append(out, write(bytes.Clone(all), after, at, page))
 		for _, n := range []int{20, 40, 70} {
@@ -107,6 +190,20 @@ func halves(r *rand.Rand, before, after []byte, page int) (out [][]byte) {
 		}
 	}
 	return out
+}
+
+// changed are the places of the pages that two images of the file do not share.
+func changed(before, after []byte, page int) (metas, pages []int) {
+	for at := 0; at < len(after); at += page {
+		switch same := at+page <= len(before) && bytes.Equal(before[at:at+page], after[at:at+page]); {
+		case same:
+		case at < 2*page:
+			metas = append(metas, at)
+		default:
+			pages = append(pages, at)
+		}
+	}
+	return metas, pages
 }
 
 // write puts n bytes of another image at their place; the file grows.
@@ -331,6 +428,47 @@ func TestAVersionThatIsNotKnownIsRefusedAndLeftAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A schema that is new needs a file of the one before it in testdata, and a test of
+// what that one tells.
+func TestEverySchemaHasAFile(t *testing.T) {
+	for n := 1; n <= schemaVersion; n++ {
+		dir := t.TempDir()
+		for from, to := range map[string]string{"schema%d.db.gz": FileName, "schema%d.key.gz": KeyFileName} {
+			from = fmt.Sprintf(from, n)
+			if n == 1 && to == KeyFileName { // it had none
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, to), unzipped(t, from), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := versionIn(t, dir); got != strconv.Itoa(n) {
+			t.Errorf("the file of schema %d is of schema %q", n, got)
+		}
+		open(t, dir).Close()
+		if got := versionIn(t, dir); got != strconv.Itoa(schemaVersion) {
+			t.Errorf("the file of schema %d was brought to schema %q, want %d", n, got, schemaVersion)
+		}
+	}
+}
+
+// versionIn is the schema that a state file says it has.
+func versionIn(t *testing.T, dir string) (version string) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, FileName), 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.View(func(tx *bolt.Tx) error {
+		version = string(tx.Bucket(bucketMeta).Get(keyVersion))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return version
 }
 
 // Every schema that was ever written is read, as it was told then: schema2.json is

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -104,6 +105,9 @@ type Store struct {
 	takeOver  string // Options.TakeOver
 	maxEvents int
 	around    func(commit func() error) error
+
+	writing sync.Mutex
+	broken  *damage // what a write has met; nil: nothing. Under writing
 }
 
 // FileName is the state file's name in the data folder.
@@ -134,6 +138,9 @@ func Open(dir string, o Options) (store *Store, err error) {
 		s.maxEvents = 5000
 	}
 	if err := s.prepare(dir); err != nil {
+		if s.broken != nil {
+			return nil, s.broken
+		}
 		return nil, errors.Join(refusal(path, err), db.Close())
 	}
 	return s, nil
@@ -209,6 +216,11 @@ func (s *Store) prepare(dir string) error {
 	if err := s.inspect(version); err != nil {
 		return damaged(s.db.Path(), err)
 	}
+	if version == 0 && !s.db.NoSync { // a file that is new; making the key did the same, where there was none
+		if err := syncFolder(dir); err != nil {
+			return err
+		}
+	}
 	return s.update(func(tx *bolt.Tx) error {
 		for _, b := range buckets {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
@@ -273,7 +285,7 @@ func newID() string {
 
 // update is one transaction that writes.
 func (s *Store) update(f func(*bolt.Tx) error) error {
-	commit := func() error { return s.guarded(func() error { return s.db.Update(f) }) }
+	commit := func() error { return s.commit(f) }
 	if s.around == nil {
 		return commit()
 	}
@@ -282,9 +294,6 @@ func (s *Store) update(f func(*bolt.Tx) error) error {
 
 // ID is this store's id, made once.
 func (s *Store) ID() string { return s.id }
-
-// Close waits for transactions under way and closes the file.
-func (s *Store) Close() error { return s.db.Close() }
 
 // Keys lists the stored sets, sorted.
 func (s *Store) Keys() ([]jobspecs.Key, error) {

@@ -4,6 +4,7 @@ package examples
 import (
 	"embed"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -25,5 +26,6 @@ func Names() []string {
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(f, ".hcl")
 	}
+	slices.Sort(files) // "redis-roles.hcl" comes before "redis.hcl", and its name after
 	return files
 }

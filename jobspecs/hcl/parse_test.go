@@ -384,13 +384,14 @@ func TestFilesOfOneScopeShareNames(t *testing.T) {
 }
 
 func TestExamplesAreGoodAndFormatted(t *testing.T) {
-	if got, want := examples.Names(), []string{"redis", "web"}; !reflect.DeepEqual(got, want) {
+	if got, want := examples.Names(), []string{"etcd", "rabbitmq", "redis", "redis-roles", "web"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("names %v, want %v", got, want)
 	}
 	for _, name := range examples.Names() {
 		text, _ := examples.Get(name)
-		if got := found(string(text)); got != "" {
-			t.Errorf("%s: found %q", name, got)
+		_, ds := Parse([]jobspecs.Source{{Name: name + ".hcl", Text: text}}, jobspecs.Inputs{}, Options{AllowMissing: true}) // secrets are the daemon's to make
+		if len(ds) > 0 {
+			t.Errorf("%s: found\n%s", name, reportOf(ds))
 		}
 		if got, _ := Format(name, text); string(got) != string(text) {
 			t.Errorf("%s is not formatted:\n%s", name, got)

@@ -136,7 +136,7 @@ var guardSchema = &block{
 
 var hookSchema = &block{
 	name: "hook", label: "NAME", check: checkLabel,
-	doc: "a command that runs in a container when the membership changes, never for a restart or an update. It finds STSD_REASON (join, leave, set_ready), STSD_MEMBER and STSD_ORDINAL (who joins or leaves) in its environment; `self` is that member too. It may run again after a crash of the daemon. Those of one kind run in the order in which they are written",
+	doc: "a command that runs in a container when the membership changes, never for a restart or an update. It finds STSD_REASON (join, leave, set_ready), STSD_MEMBER and STSD_ORDINAL (who joins or leaves), STSD_SET and STSD_NAMESPACE in its environment; `self` is that member too. It may run again after a crash of the daemon, though not beside itself. Those of one kind run in the order in which they are written. A member that has ended, or that never was available, leaves without those that run in itself",
 	attrs: []attr{
 		{name: "on", kind: oneOf(jobspecs.OnJoin, jobspecs.OnLeave, jobspecs.OnSetReady), required: true, doc: "`join`: a member of a set that was formed is available for the first time; `leave`: before a member is stopped because its ordinal goes; `set_ready`: all members are ready at the same time"},
 		{name: "command", kind: commandLine, required: true, member: true, doc: "an exit code other than 0 fails"},
@@ -161,7 +161,7 @@ var dnsSchema = &block{
 var hostAccessSchema = &block{
 	name: "host_access", doc: "how programs of the engine's own machine reach members; a running member changes with its next start",
 	attrs: []attr{
-		{name: "mode", kind: oneOf(jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts, jobspecs.HostNone), def: "`direct` on Linux, `loopback` elsewhere", doc: "`direct`: at the member's address; `loopback`: at a loopback address of the member's own, where its ports are published under their own numbers; `ports`: at 127.0.0.1, under its port numbers plus the ordinal; `none`: nothing is done for it"},
+		{name: "mode", kind: oneOf(jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts, jobspecs.HostNone), def: "`direct` on Linux, `loopback` elsewhere", doc: "`direct`: at the member's address; `loopback`: at a loopback address of the member's own, where its ports are published under their own numbers; `ports`: at 127.0.0.1, under its port numbers plus the ordinal; `none`: not at all, nothing is published and their names are not answered there"},
 	},
 }
 
@@ -182,7 +182,7 @@ var scratchSchema = &block{
 	doc: "a folder that lives as long as the member: over restarts of its containers, not over its own end",
 	attrs: []attr{
 		{name: "medium", kind: oneOf(jobspecs.MediumDisk, jobspecs.MediumMemory), def: "`disk`", doc: "memory: its content counts as memory of the containers"},
-		{name: "size", kind: size, member: true, def: "none", doc: "the most it holds; on disk only where the driver has quotas"},
+		{name: "size", kind: size, member: true, def: "none", doc: "the most it holds; on disk a watched limit"},
 	},
 }
 

@@ -13,15 +13,15 @@ import (
 // checkExec runs a probe's command in the container. How many begin at once on the
 // host is the caller's to bound; one that outlives ctx is killed.
 func (h *Host) checkExec(ctx context.Context, id string, command []string) (said string, err error) {
-	return h.runExec(ctx, id, command, nil)
+	return h.runExec(ctx, id, once{}, command, nil)
 }
 
 // runExec runs a command that nobody watches, and returns the first line that it
 // printed. An error carries its last line.
-func (h *Host) runExec(ctx context.Context, id string, command []string, env map[string]string) (said string, err error) {
+func (h *Host) runExec(ctx context.Context, id string, as once, command []string, env map[string]string) (said string, err error) {
 	var first head
 	var out tail
-	code, err := h.exec(ctx, id,
+	code, err := h.execOnce(ctx, id, as,
 		container.ExecOptions{Cmd: command, Env: envOf(env), AttachStdout: true, AttachStderr: true},
 		streams{stdout: both{&first, &out}, stderr: &out, unwatched: true})
 	switch line := commandError(out.lastLine()); {

@@ -129,9 +129,8 @@ func TestRequestHasAllOfTheSpec(t *testing.T) {
 // dataVolume is a folder of the volume of fullSpec.
 func dataVolume(sub string) *mount.VolumeOptions {
 	return &mount.VolumeOptions{
-		Labels:       map[string]string{"stsd.unasked": "d1"},
-		DriverConfig: &mount.Driver{Name: "rexray", Options: map[string]string{"fs": "xfs", "size": "5"}},
-		Subpath:      sub,
+		Labels:  map[string]string{"stsd.unasked": "d1"},
+		Subpath: sub,
 	}
 }
 

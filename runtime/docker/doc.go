@@ -18,6 +18,7 @@
 //	files.go     files put into a created container, or bound from ours
 //	memory.go    where sensitive files are
 //	started.go   which post_start hooks are done
+//	once.go      commands of hooks that outlive stsd
 //	verbs.go     start, stop, remove, rename
 //	list.go      list and inspect
 //	watch.go     the one event subscription, which feeds the caches

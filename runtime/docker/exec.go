@@ -27,7 +27,7 @@ func (h *Host) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecOpt
 		Cmd: o.Command, Env: envOf(o.Env), Tty: o.TTY,
 		AttachStdin: o.Stdin != nil, AttachStdout: true, AttachStderr: true,
 	}
-	code, err := h.exec(ctx, id, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})
+	code, err := h.execOnce(ctx, id, once{name: o.Once}, options, streams{stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr, resize: o.Resize})
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
 		return 0, h.explainStopped(ctx, name, id, err)
 	}
@@ -83,7 +83,8 @@ func stateText(s *container.State) string {
 type streams struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	resize         <-chan [2]uint // rows, columns
+	resize         <-chan [2]uint            // rows, columns
+	begins         func(execID string) error // called before it is started
 
 	// unwatched is a command whose end counts and not that of its output: what it
 	// left in the background may hold the output for ever.
@@ -95,6 +96,11 @@ func (h *Host) exec(ctx context.Context, id string, o container.ExecOptions, s s
 	made, err := h.cli().ContainerExecCreate(ctx, id, o)
 	if err != nil {
 		return 0, execError(err)
+	}
+	if s.begins != nil {
+		if err := s.begins(made.ID); err != nil {
+			return 0, err
+		}
 	}
 	conn, err := h.cli().ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{Tty: o.Tty})
 	if err != nil {

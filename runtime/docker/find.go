@@ -15,7 +15,7 @@ import (
 )
 
 // find is the id of one of a pod's containers, by its block's name; an empty name
-// is the one that has the pod's. Previous is the last ended one of it. Only ours
+// is the one that has the pod's, or the only main where somebody renamed it. Previous is the last ended one of it. Only ours
 // are found, and never the sandbox.
 func (h *Host) find(ctx context.Context, pod runtime.PodName, name string, previous bool) (string, error) {
 	set, ordinal, ok := jobspecs.ParseMember(pod.Name)
@@ -68,9 +68,9 @@ func pick(pod runtime.PodName, all []part, name string, previous bool) (string, 
 		return "", fmt.Errorf("%s/%s: %w", pod.Namespace, pod.Name, runtime.ErrNotFound)
 	}
 	slices.SortFunc(all, func(a, b part) int { return int(b.created - a.created) }) // the newest first
-	known := false
+	known, only := false, onlyMain(all)
 	for _, p := range all {
-		wanted := p.block == name || name == "" && p.own
+		wanted := p.block == name || name == "" && (p.own || p.block == only)
 		if wanted && p.previous == previous {
 			return p.id, nil
 		}
@@ -84,6 +84,20 @@ func pick(pod runtime.PodName, all []part, name string, previous bool) (string, 
 		return "", absent(who + " has no ended container before this one" + ofBlock(name))
 	}
 	return "", absent(who + " has no container now" + ofBlock(name))
+}
+
+// onlyMain is the block of a pod's mains where it has one; "" it has several.
+func onlyMain(all []part) (block string) {
+	for _, p := range all {
+		switch {
+		case p.kind != "" && p.kind != jobspecs.KindMain:
+		case block != "" && block != p.block:
+			return ""
+		default:
+			block = p.block
+		}
+	}
+	return block
 }
 
 func ofBlock(name string) string {

@@ -62,12 +62,9 @@ func wholeVolume(spec *pods.ContainerSpec, name, daemon string) *mount.VolumeOpt
 	}
 }
 
+// driverOf is the driver that a mount names: none for a claim's volume, which is
+// there and keeps its own, whatever the claim says by now.
 func driverOf(spec *pods.ContainerSpec, name string) *mount.Driver {
-	for _, v := range spec.Pod.Volumes {
-		if v.Name == name && v.Driver != "" {
-			return &mount.Driver{Name: v.Driver, Options: driverOptions(v)}
-		}
-	}
 	for _, s := range spec.Pod.Scratch {
 		if s.Volume == name {
 			return &mount.Driver{Name: "local", Options: scratchOptions(s, groupOf(&spec.Pod))}

@@ -17,7 +17,7 @@ func (h *Host) markPostStarted(id string, run time.Time) error {
 	if dir == "" {
 		return nil
 	}
-	if err := errors.Join(markOwner(filepath.Dir(dir), h.cfg.Daemon), os.MkdirAll(dir, 0o755)); err != nil {
+	if err := h.markFolder(dir); err != nil {
 		return fmt.Errorf("remember the post_start hook: %w", err)
 	}
 	name := filepath.Join(dir, id)
@@ -25,6 +25,11 @@ func (h *Host) markPostStarted(id string, run time.Time) error {
 		return fmt.Errorf("remember the post_start hook: %w", errors.Join(err, os.Remove(name+".new")))
 	}
 	return os.Rename(name+".new", name)
+}
+
+// markFolder makes the folder of a pod's marks.
+func (h *Host) markFolder(dir string) error {
+	return errors.Join(markOwner(filepath.Dir(dir), h.cfg.Daemon), os.MkdirAll(dir, 0o755))
 }
 
 // postStarted tells whether that run's hook is known to have succeeded.
@@ -54,7 +59,10 @@ func (h *Host) forgetContainers(ids ...string) {
 		h.started.Delete(id)
 		h.folders.Delete(id)
 		if dir := h.startedFolder(id); dir != "" {
-			_ = os.Remove(filepath.Join(dir, id)) // one that stays goes with the pod's folder
+			marks, _ := filepath.Glob(filepath.Join(dir, id+"*"))
+			for _, mark := range marks {
+				_ = os.Remove(mark) // one that stays goes with the pod's folder
+			}
 		}
 	}
 	h.resolvers.drop(ids...)

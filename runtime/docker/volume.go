@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/docker/docker/api/types/filters"
@@ -47,8 +46,7 @@ func (v *Volumes) List(ctx context.Context, set jobspecs.Key) ([]volumes.Volume,
 	return list, nil
 }
 
-// Create makes the volume, or finds that it is there. Its size is an option
-// "size", in bytes, for drivers other than "local", which has no quota in general.
+// Create makes the volume, or finds that it is there.
 func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spec jobspecs.VolumeSpec) error {
 	if v.remembers(spec.Name) {
 		return nil
@@ -61,7 +59,7 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 	made, err := v.host.cli().VolumeCreate(ctx, volume.CreateOptions{
 		Name:       spec.Name,
 		Driver:     spec.Driver,
-		DriverOpts: driverOptions(spec),
+		DriverOpts: volumes.Options(spec),
 		Labels:     volumeLabels(v.host.cfg.Daemon, set, ordinal, spec.Claim),
 	})
 	if err == nil && v.unasked(made.Labels) { // left by a crash; nothing ever ran with it
@@ -244,17 +242,6 @@ func volumeOf(v *volume.Volume) volumes.Volume {
 		Claim:   v.Labels[jobspecs.LabelClaim],
 		Ordinal: ordinal,
 		Driver:  v.Driver,
+		Options: v.Options,
 	}
-}
-
-func driverOptions(v jobspecs.VolumeSpec) map[string]string {
-	if v.Size == 0 || v.Driver == "" || strings.EqualFold(v.Driver, "local") || v.Options["size"] != "" {
-		return v.Options
-	}
-	options := maps.Clone(v.Options)
-	if options == nil {
-		options = map[string]string{}
-	}
-	options["size"] = strconv.FormatInt(v.Size, 10)
-	return options
 }

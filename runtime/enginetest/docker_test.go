@@ -127,7 +127,14 @@ func (b *berth) fixture(image string) enginetest.Fixture {
 			True: command("exit", "0"), False: command("exit", "1"), Hang: command("hang"), Role: command("role"),
 			Reason: func(want string) []string { return command("reason", want) },
 		},
-		Kill: func(t *testing.T, name string) { b.docker("kill", name) },
+		Kill:   func(_ *testing.T, name string) { b.docker("kill", name) },
+		Rename: func(_ *testing.T, name, to string) { b.docker("rename", name, to) },
+		Foreign: func(t *testing.T, name string) func() {
+			id := b.docker("create", "--name", name, image)
+			remove := sync.OnceFunc(func() { b.docker("rm", "-f", id[0]) })
+			t.Cleanup(remove)
+			return remove
+		},
 		Again: func(*testing.T) runtime.Engine {
 			b.end()
 			return b.engine()

@@ -63,6 +63,11 @@ type Fixture struct {
 
 	// Kill ends the container of that name at the engine, as a user does by hand.
 	Kill func(t *testing.T, name string)
+	// Rename gives the container of that name another one, as a user does by hand.
+	Rename func(t *testing.T, name, to string)
+	// Foreign makes a container of that name that is none of the engine's, and gives
+	// what removes it.
+	Foreign func(t *testing.T, name string) (remove func())
 	// Again ends Engine and gives another one on the same host, connected, as a
 	// restarted daemon does.
 	Again func(t *testing.T) runtime.Engine
@@ -79,7 +84,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 // RunIn is Run where every sentence is proved inside in: synctest.Test, for an
 // engine that lives by package time alone.
 func RunIn(t *testing.T, in func(*testing.T, func(*testing.T)), fixture func(t *testing.T) Fixture) {
-	for _, s := range slices.Concat(sentences, ofSeveral, ofHooks) {
+	for _, s := range slices.Concat(sentences, ofSeveral, ofHooks, ofNames) {
 		t.Run(strings.ReplaceAll(s.says, " ", "_"), func(t *testing.T) {
 			in(t, func(t *testing.T) { s.prove(begin(t, fixture(t))) })
 		})

@@ -486,6 +486,43 @@ func TestAForeignNameIsNamedAndLeftAlone(t *testing.T) {
 	})
 }
 
+// The text that a user reads has its time from here: it stands still while nothing
+// happens, so that what is shown changes with each try alone.
+func TestAPodSaysWhenItIsTriedAgain(t *testing.T) {
+	next := func(r *rig, want string) {
+		r.Helper()
+		got := "never"
+		if at := r.pod().NextTry; !at.IsZero() {
+			got = at.Sub(r.began).Round(100 * time.Millisecond).String()
+		}
+		if got != want {
+			r.Errorf("next try at %s, want %s; it is %s", got, want, show(r.pod()))
+		}
+	}
+	t.Run("after an end", func(t *testing.T) {
+		onHost(t, sim.Program{ExitAfter: 100 * time.Millisecond}, func(r *rig) {
+			r.create(spec())
+			next(r, "never")
+			r.after(4 * time.Second)
+			next(r, "7.4s")
+			r.after(3 * time.Second)
+			next(r, "7.4s")
+			r.after(420 * time.Millisecond)
+			next(r, "never")
+		})
+	})
+	t.Run("after a failure", func(t *testing.T) {
+		onHost(t, sim.Program{}, func(r *rig) {
+			r.create(spec(func(c *jobspecs.Container) { c.Image = "typo:1" }))
+			r.after(time.Minute)
+			next(r, "1m10s")
+			r.world.Program("typo:1", sim.Program{})
+			r.after(time.Minute)
+			next(r, "never")
+		})
+	})
+}
+
 func TestAnUnknownImageFailsAndRecovers(t *testing.T) {
 	onHost(t, sim.Program{}, func(r *rig) {
 		r.create(spec(func(c *jobspecs.Container) { c.Image = "typo:1" }))
@@ -652,14 +689,100 @@ func TestAContainerStartedByHandRunsAgain(t *testing.T) {
 func TestARenamedContainerIsStillThePods(t *testing.T) {
 	onHost(t, sim.Program{}, func(r *rig) {
 		r.create(spec())
+		r.world.Forget()
 		r.world.Rename("web-0", "mine")
 		r.want("Running ready")
+		r.wantHost("web-0 running")
+		r.wantDeeds("0s rename mine", "create", "start", "stop", "remove", "rename")
 		r.connect()
-		r.want("Running ready? unmanaged")
+		r.world.Rename("web-0", "mine")
+		r.want("Running ready? unmanaged") // it is left alone until its spec is handed over
+		r.wantHost("mine running")
 		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Second}))
 		r.after(0)
 		r.must(r.Remove(r.Context(), web0, false))
 		r.wantHost("")
+	})
+}
+
+func TestARunningContainerIsNoKeptOneWhateverItIsCalled(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.create(spec())
+		before, _ := r.world.Container("web-0")
+		r.world.Rename("web-0", "web-0_previous")
+		r.want("Running ready")
+		r.wantHost("web-0 running")
+		r.connect()
+		r.world.Rename("web-0", "web-0_previous")
+		r.connect()
+		r.want("Running ready? unmanaged")
+		r.create(spec())
+		r.want("Running ready")
+		r.wantHost("web-0 running")
+		if now, _ := r.world.Container("web-0"); now.ID != before.ID || !now.StartedAt.Equal(before.StartedAt) {
+			r.Errorf("container = %+v, was %+v", now, before)
+		}
+	})
+}
+
+func TestEveryPartThatWasRenamedGetsItsNameBack(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.world.Program("prepare", sim.Program{ExitAfter: time.Second})
+		for _, image := range []string{"side", "web", "db"} {
+			r.world.Program(image, sim.Program{})
+		}
+		s := pod(initc("prepare"), side("side"), mainc("web"), mainc("db"))
+		r.create(s)
+		r.after(10 * time.Second)
+		host := r.world.String()
+		runs := r.world.Containers()
+		for i, c := range runs {
+			r.world.Rename(c.Name, fmt.Sprintf("mine-%d", i))
+		}
+		r.after(0)
+		r.wantHost(host)
+		for i, c := range r.world.Containers() {
+			if c.ID != runs[i].ID {
+				r.Errorf("%s is another container", c.Name)
+			}
+		}
+		r.want("Running ready")
+	})
+}
+
+func TestAPausedContainerGetsItsNameBackToo(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.create(spec())
+		r.world.Pause("web-0")
+		r.world.Rename("web-0", "mine")
+		r.want("Running (ContainerPaused)")
+		r.wantHost("web-0 paused")
+	})
+}
+
+func TestAContainerWhoseNameIsTakenRunsOnAndSaysSo(t *testing.T) {
+	onHost(t, sim.Program{}, func(r *rig) {
+		r.create(spec())
+		r.connect()
+		r.world.Rename("web-0", "mine")
+		r.world.ForeignContainer("web-0", netip.Addr{}, nil)
+		r.world.Forget()
+		r.create(spec())
+		r.want("Running (ContainerRenamed) ready")
+		if got, want := r.pod().Message, "its container was renamed to mine and does not get its name back: container web-0 exists and is not ours (made by somebody else)"; got != want {
+			r.Errorf("message = %q, want %q", got, want)
+		}
+		r.after(time.Hour)
+		if n := len(r.world.Writes()); n > 130 { // a try every 30 s
+			r.Errorf("%d tries in an hour", n)
+		}
+		r.wantHost("mine running, web-0 running")
+
+		r.world.Kill("mine") // its end is not kept up by its name
+		r.want("Failed (NameTaken) restarts=1")
+		r.wantHost("web-0 running, web-0_previous exited")
+		r.world.RemoveContainer("web-0")
+		r.want("Running ready restarts=1")
 	})
 }
 
@@ -676,6 +799,37 @@ func TestANewRenderingIsKeptForTheNextStart(t *testing.T) {
 		r.want("Running ready restarts=1")
 		if p := r.pod(); p.Started != second.Digest() {
 			r.Errorf("started = %s, want %s", p.Started, second.Digest())
+		}
+	})
+}
+
+// A readiness probe that takes longer than its period is always due when it answers.
+func TestASlowExecProbeLeavesTheOthersTheirTurn(t *testing.T) {
+	exec := func(what string, period time.Duration) *jobspecs.Probe {
+		return &jobspecs.Probe{Exec: []string{what}, Period: period, Timeout: 5 * time.Second, SuccessThreshold: 1, FailureThreshold: 3}
+	}
+	hangs := func(p jobspecs.Probe, up time.Duration) error {
+		if p.Exec[0] == "alive" && up > time.Minute {
+			return errors.New("deadlock")
+		}
+		return nil
+	}
+	onHost(t, sim.Program{CheckTime: 3 * time.Second, Says: "primary", Answer: hangs}, func(r *rig) {
+		r.create(spec(func(c *jobspecs.Container) {
+			c.Readiness, c.Liveness, c.Role = exec("ready", time.Second), exec("alive", 10*time.Second), exec("role", time.Second)
+		}))
+		r.after(30 * time.Second)
+		if got := r.pod().Role; got != "primary" {
+			r.Errorf("role = %q after 30 s", got)
+		}
+		r.world.Say("web-0", "replica")
+		r.after(15 * time.Second)
+		if got := r.pod().Role; got != "replica" {
+			r.Errorf("role = %q 15 s after it changed", got)
+		}
+		r.after(75 * time.Second)
+		if got := r.pod().Restarts; got != 1 {
+			r.Errorf("restarts = %d: its liveness probe was not asked", got)
 		}
 	})
 }

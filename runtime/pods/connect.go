@@ -259,6 +259,7 @@ func grouped(list []Container) map[runtime.PodName]group {
 		g.parts[block] = f
 	}
 	for name, g := range groups {
+		g.promote()
 		g.name(name)
 	}
 	return groups
@@ -282,6 +283,17 @@ func (f *found) add(c *Container, pod runtime.PodName, block string) {
 	}
 	if f.previous == nil || c.Running() && !f.previous.Running() { // somebody renamed a kept one: two must never run
 		f.previous = c
+	}
+}
+
+// promote lets a kept container that runs count, where there is no other one: its
+// name was changed by hand.
+func (g group) promote() {
+	for block, f := range g.parts {
+		if f.main == nil && f.previous != nil && f.previous.Running() {
+			f.main, f.previous = f.previous, nil
+			g.parts[block] = f
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (w *PodWorld) sum(p *PodPlan) {
 	}
 	i := w.speaker(p.Parts)
 	part := &p.Parts[i]
-	p.Phase, p.Reason, p.Message, p.Tries = part.Phase, part.Reason, part.Message, part.Tries
+	p.Phase, p.Reason, p.Message, p.Tries, p.Retry = part.Phase, part.Reason, part.Message, part.Tries, part.Retry
 	s := w.at(i)
 	if p.Message != "" && w.Lost == "" && p.Phase != runtime.Stopped && w.named(s, p.Phase) {
 		p.Message = s.Kind + " " + s.Block + ": " + p.Message

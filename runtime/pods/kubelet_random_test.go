@@ -109,7 +109,7 @@ func (h *severalHistory) happen() {
 	case 18:
 		w.Restart(name)
 	case 19:
-		w.Rename(name, "mine")
+		w.Rename(name, []string{"mine", name + "_previous"}[h.IntN(2)])
 	}
 }
 

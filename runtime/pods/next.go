@@ -22,6 +22,7 @@ const (
 	Stop    Verb = "stop"
 	Remove  Verb = "remove"
 	Rename  Verb = "rename"
+	Recall  Verb = "give its name back to" // a Rename too, of one that somebody renamed
 )
 
 // both is the Which of a Look that means the main and the previous container.
@@ -34,7 +35,7 @@ type Step struct {
 	Why   string
 
 	ID     string        // of the container; empty where it is made, or found by name
-	Name   string        // Rename: the new name
+	Name   string        // Rename, Recall: the new name
 	Joins  string        // Create: the generation that it joins; empty: none
 	Grace  time.Duration // Stop
 	KillAt time.Time     // Stop: when Grace is over
@@ -54,6 +55,7 @@ type PartPlan struct {
 	Hook    string    // to send now: PostStart, PreStop
 	CutHook bool      // the hook that runs has lost its purpose
 	Wake    time.Time // when to decide again although nothing happened; zero: never
+	Retry   time.Time // when what failed, or ended, is tried again; zero: it does not wait
 }
 
 // PodPlan is what Next decided.
@@ -64,6 +66,7 @@ type PodPlan struct {
 	Tries   int
 	Parts   []PartPlan // as PodWorld.Parts
 	Wake    time.Time
+	Retry   time.Time
 
 	names []string // of the parts, for String
 }
@@ -125,6 +128,7 @@ func (w spot) next() PartPlan {
 		return PartPlan{Cancel: w.Doing != nil}
 	}
 	p := w.decide()
+	p = w.recalled(p)
 	p = w.lookFirst(p)
 	p = w.explained(p)
 	p = w.heldBack(p)
@@ -172,6 +176,21 @@ func lostMessage(reason string) string {
 		return "its container was removed"
 	}
 	return "it was not running when the engine was connected"
+}
+
+// recalled: somebody renamed its container. It gets its name back when there is
+// nothing else to do; while that does not work it says so.
+func (w spot) recalled(p PartPlan) PartPlan {
+	ends := w.Order != nil || p.Phase == runtime.Stopping
+	if w.Spec == nil || ends || p.Step != nil || w.Main == nil || !w.running() && !w.over() || w.Main.Name == w.containerName() {
+		return p
+	}
+	p.Step = &Step{Verb: Recall, ID: w.Main.ID, Name: w.containerName(), Why: "it was renamed by hand"}
+	if t := &w.Trouble[naming]; t.Tries > 0 && p.Phase == runtime.Running && p.Reason == "" {
+		p.Reason, p.Tries = runtime.ReasonRenamed, t.Tries
+		p.Message = fmt.Sprintf("its container was renamed to %s and does not get its name back: %s", w.Main.Name, t.Message)
+	}
+	return p
 }
 
 // finished: an init container ended well, and stays for its output.
@@ -406,7 +425,7 @@ func (w spot) backoff(c *Container, until time.Time) PartPlan {
 		p.Reason, p.Message = runtime.ReasonExited, "its container was removed"
 	}
 	if w.Now.Before(until) {
-		p.Wake = until
+		p.Wake, p.Retry = until, until
 	}
 	return p
 }
@@ -482,7 +501,7 @@ func (w spot) heldBack(p PartPlan) PartPlan {
 	if t.Tries == 0 || !w.Now.Before(t.until()) {
 		return p
 	}
-	p.Step, p.Wake = nil, first(p.Wake, t.until())
+	p.Step, p.Wake, p.Retry = nil, first(p.Wake, t.until()), t.until()
 	return p
 }
 

@@ -43,6 +43,12 @@ func has(state string) fact {
 	}
 }
 
+func renamed(w spot) {
+	c := *w.Main
+	c.Name = "mine"
+	w.Main = &c
+}
+
 func kept(w spot) {
 	w.Previous = &Container{ID: "c0", Name: "web-0_previous", State: "exited", Labels: map[string]string{}}
 }
@@ -128,6 +134,16 @@ func TestNext(t *testing.T) {
 
 		{"a running one is left alone", []fact{has("running"), resolved, probed()}, "Running"},
 		{"something happened: look", []fact{has("running"), resolved, probed(), stale}, "Running: look at main (something happened to it)"},
+		{"one that was renamed gets its name back", []fact{has("running"), resolved, probed(), renamed}, "Running: give its name back to main (it was renamed by hand)"},
+		{"not before it is known what happened", []fact{has("running"), resolved, probed(), renamed, stale}, "Running: look at main (something happened to it)"},
+		{"it says so while that does not work", []fact{has("running"), resolved, probed(), renamed, failed(Recall, runtime.ReasonNameTaken, 1, 0)}, "Running (ContainerRenamed)"},
+		{"and is tried again", []fact{has("running"), resolved, probed(), renamed, failed(Recall, runtime.ReasonNameTaken, 1, time.Second)},
+			"Running (ContainerRenamed): give its name back to main (it was renamed by hand)"},
+		{"an unready one says that first", []fact{has("running"), resolved, probed(Readiness), renamed, failed(Recall, runtime.ReasonNameTaken, 1, 0), says(Readiness, refused, 3), in(time.Second / 2)}, "Running (NotReady)"},
+		{"without its spec it is left alone", []fact{has("running"), renamed, unmanaged}, "Running"},
+		{"one that is to end keeps the name that it has", []fact{has("running"), renamed, ordered}, "Stopping (StopRequested): stop main (its end was asked for)"},
+		{"one that ended is kept under its usual name", []fact{has("exited"), renamed}, "Backoff (Exited): rename main (kept for its output)"},
+		{"though its own name is taken", []fact{has("exited"), renamed, failed(Recall, runtime.ReasonNameTaken, 1, 0)}, "Backoff (Exited): rename main (kept for its output)"},
 		{"a paused one says so", []fact{has("paused"), resolved, probed()}, "Running (ContainerPaused)"},
 		{"one that was taken over is asked for its HEALTHCHECK", []fact{has("running")}, "Running: resolve main (whether the image has a HEALTHCHECK)"},
 

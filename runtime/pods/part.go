@@ -72,6 +72,7 @@ const (
 	making = iota // Resolve, Pull, Create, Start
 	ending        // Stop
 	tidying
+	naming // Recall
 	looking
 	troubles
 )
@@ -82,6 +83,8 @@ func troubleOf(v Verb) int {
 		return ending
 	case Remove, Rename:
 		return tidying
+	case Recall:
+		return naming
 	case Look:
 		return looking
 	}
@@ -94,10 +97,14 @@ func (t *Trouble) until() time.Time { return t.At.Add(retryDelay(t.Verb, t.Tries
 func (p *Part) running() bool { return p.Main != nil && p.Main.Running() }
 func (p *Part) paused() bool  { return p.Main != nil && p.Main.State == "paused" }
 
-// heldByOthers tells whether the part could not be made because of something that
-// belongs to others, or is theirs to make.
+// heldByOthers tells whether the part could not be made, or named, because of
+// something that belongs to others, or is theirs to make.
 func (p *Part) heldByOthers() bool {
-	switch t := &p.Trouble[making]; t.Reason {
+	return p.Trouble[making].byOthers() || p.Trouble[naming].byOthers()
+}
+
+func (t *Trouble) byOthers() bool {
+	switch t.Reason {
 	case runtime.ReasonNameTaken, runtime.ReasonAddressTaken, runtime.ReasonPortTaken, runtime.ReasonNetworkTaken, runtime.ReasonNetworkMissing:
 		return t.Tries > 0
 	}
@@ -195,11 +202,12 @@ func (w spot) sawMain(c *Container, found bool) {
 	}
 	old := w.Main
 	w.Main = c
+	w.sawName(old)
 	switch {
 	case c == nil && old != nil && w.Moving == "" && old.State != "created":
 		w.disappeared(old)
 	case c == nil:
-	case c.Name == w.previousName(): // the rename did happen
+	case c.Name == w.previousName() && (w.Moving == Rename || !c.Running()): // the rename did happen
 		w.Main = nil
 		w.StalePrev = w.Previous == nil || w.Previous.ID != c.ID
 	case c.Running():
@@ -208,6 +216,18 @@ func (w spot) sawMain(c *Container, found bool) {
 	default:
 		w.Moving = ""
 		w.sawEnded(old, found)
+	}
+}
+
+// sawName notes for people that a container that was renamed by hand has its name
+// again, whoever gave it back.
+func (w spot) sawName(old *Container) {
+	if w.Main != nil && w.Main.Name != w.containerName() {
+		return
+	}
+	w.Trouble[naming] = Trouble{}
+	if w.Main != nil && old != nil && w.Main.ID == old.ID && w.Main.Name != old.Name {
+		w.note(w.Block, true, "Renamed", "its container was renamed to "+old.Name+" by hand, and is "+w.Main.Name+" again")
 	}
 }
 
@@ -412,7 +432,7 @@ func (w spot) done(r Result) {
 		w.Pulled, w.Absent = true, false
 	case Create:
 		w.created(r.ID, s.Joins)
-	case Start, Stop:
+	case Start, Stop, Recall:
 		if s.Verb == Start {
 			w.Made = "" // it was started: what it is now has to be looked at
 		}

@@ -299,7 +299,7 @@ func (p *pod) take(ctx context.Context, w spot, s Step) (r Result) {
 		r.Err = p.host.Stop(ctx, s.ID, w.stopSignal(), s.Grace)
 	case Remove:
 		r.Err = p.host.Remove(ctx, s.ID)
-	case Rename:
+	case Rename, Recall:
 		r.Err = p.host.Rename(ctx, s.ID, s.Name)
 	}
 	return r

@@ -287,18 +287,26 @@ func (p *Probes) kinds(ending, paused bool) []Kind {
 }
 
 // due are the checks to send now, and when the next one is due (zero: none). One
-// exec is out at a time: the next one follows its answer.
+// exec is out at a time: the one that has waited longest follows its answer, so that
+// a slow one holds up the others and keeps none of them from its turn.
 func (p *Probes) due(now time.Time, kinds []Kind) (send []Kind, wake time.Time) {
 	busy := p.execOut()
+	next := -1 // of send: the exec
 	for _, k := range kinds {
 		r := p.of(k)
 		switch exec := len(r.Probe.Exec) > 0; {
 		case !r.On, r.Busy, r.Done, exec && busy:
 		case r.Due.After(now):
 			wake = first(wake, r.Due)
+		case exec && next >= 0:
+			if r.Due.Before(p.of(send[next]).Due) {
+				send[next] = k
+			}
 		default:
 			send = append(send, k)
-			busy = busy || exec
+			if exec {
+				next = len(send) - 1
+			}
 		}
 	}
 	return send, wake

@@ -77,7 +77,7 @@ func (h history) happen() {
 	case 16:
 		w.RemoveImage("web:1")
 	case 17:
-		w.Rename("web-0", "mine")
+		w.Rename("web-0", []string{"mine", "web-0_previous"}[h.IntN(2)])
 	}
 }
 
@@ -99,6 +99,7 @@ func (h history) recover() {
 	h.world.Mend()
 	h.world.Unpause("web-0")
 	h.world.Unpause("mine")
+	h.world.Unpause("web-0_previous")
 	before := len(h.world.Writes())
 	for range 400 { // the longest back-off is that of a pull: 5 minutes
 		h.plan()

@@ -17,6 +17,9 @@ func view(w *PodWorld, plan PodPlan) runtime.Pod {
 		CreatedAt: w.CreatedAt, Managed: w.Spec != nil, Rendering: w.Rendering, ReadyKnown: true,
 		Address: w.address(), Notes: w.Notes,
 	}
+	if plan.Tries > 0 {
+		pod.NextTry = plan.Retry
+	}
 	w.viewNetworks(&pod)
 	for i := range w.Parts {
 		s := w.at(i)

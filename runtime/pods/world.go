@@ -395,7 +395,7 @@ func (w *PodWorld) happened(id string) {
 func (w *PodWorld) freed() {
 	w.each(func(s spot) {
 		if s.heldByOthers() {
-			s.Trouble[making].At = time.Time{}
+			s.Trouble[making].At, s.Trouble[naming].At = time.Time{}, time.Time{}
 		}
 	})
 }

@@ -42,7 +42,12 @@ func TestEngine(t *testing.T) {
 			Complete: func(s *jobspecs.PodSpec) {
 				s.Address = netip.AddrFrom4([4]byte{10, 87, 0, byte(10 + s.Ordinal)})
 			},
-			Kill: func(_ *testing.T, name string) { world.Kill(name) },
+			Kill:   func(_ *testing.T, name string) { world.Kill(name) },
+			Rename: func(_ *testing.T, name, to string) { world.Rename(name, to) },
+			Foreign: func(_ *testing.T, name string) func() {
+				world.ForeignContainer(name, netip.Addr{}, nil)
+				return func() { world.RemoveContainer(name) }
+			},
 			Again: func(t *testing.T) runtime.Engine {
 				stop()
 				engine := sim.NewEngine(world)

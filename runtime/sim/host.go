@@ -379,7 +379,7 @@ func (h host) Remove(ctx context.Context, id string) error {
 func (w *World) drop(b *box) {
 	delete(w.boxes, b.c.ID)
 	delete(w.names, b.c.Name)
-	w.changed(b)
+	w.freed(b)
 }
 
 // Rename implements pods.Host.
@@ -401,5 +401,5 @@ func (w *World) rename(b *box, name string) {
 	delete(w.names, b.c.Name)
 	b.c.Name = name
 	w.names[name] = b
-	w.changed(b)
+	w.freed(b)
 }

@@ -25,9 +25,7 @@ func (w *World) Network(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.missing, name)
-	for o := range w.watchers {
-		o.tell(pods.Event{Freed: true})
-	}
+	w.tell(pods.Event{Freed: true})
 }
 
 // TakeOff is `docker network disconnect` of a running container from a network that

@@ -20,14 +20,7 @@ import (
 // has the pod's own name; w.mu is held.
 func (w *World) inside(pod runtime.PodName, container string, previous bool) (*box, error) {
 	if container == "" {
-		part := ""
-		if previous {
-			part = jobspecs.PartPrevious
-		}
-		if b := w.names[jobspecs.ContainerName(pod.Namespace, pod.Name, part)]; b != nil {
-			return b, nil
-		}
-		return nil, runtime.ErrNotFound
+		return w.first(pod, previous)
 	}
 	var there []string
 	for _, name := range slices.Sorted(maps.Keys(w.names)) {
@@ -44,6 +37,30 @@ func (w *World) inside(pod runtime.PodName, container string, previous bool) (*b
 		return nil, runtime.ErrNotFound
 	}
 	return nil, fmt.Errorf("pod %s has no container %s, but %s: %w", pod.Name, container, strings.Join(there, ", "), runtime.ErrNotFound)
+}
+
+// first is the container that has the pod's own name, or the only main where somebody
+// renamed it; w.mu is held.
+func (w *World) first(pod runtime.PodName, previous bool) (*box, error) {
+	part := ""
+	if previous {
+		part = jobspecs.PartPrevious
+	}
+	var mains []*box
+	for _, id := range slices.Sorted(maps.Keys(w.boxes)) {
+		b := w.boxes[id]
+		switch {
+		case b.c.Labels[jobspecs.LabelDaemon] != w.daemon || w.pod(b) != pod:
+		case b.c.Name == jobspecs.ContainerName(pod.Namespace, pod.Name, part):
+			return b, nil
+		case b.c.Labels[jobspecs.LabelKind] == jobspecs.KindMain && !strings.HasSuffix(b.c.Name, "_"+jobspecs.PartPrevious):
+			mains = append(mains, b)
+		}
+	}
+	if len(mains) != 1 || previous {
+		return nil, runtime.ErrNotFound
+	}
+	return mains[0], nil
 }
 
 // Logs implements runtime.Logs. A follower's end by ctx is no error.

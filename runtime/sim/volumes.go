@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +14,10 @@ import (
 
 type store struct{ *World }
 
-var _ volumes.Store = store{}
+var (
+	_ volumes.Store = store{}
+	_ volumes.Meter = store{}
+)
 
 // Volumes is the host's volumes.
 func (w *World) Volumes() volumes.Store { return store{w} }
@@ -30,16 +35,37 @@ func (w *World) makeDisk(name string, labels map[string]string) {
 	w.volumes[name] = &Disk{Name: name, Labels: labels, Serial: w.serial}
 }
 
+// Fill lets a volume hold that many bytes.
+func (w *World) Fill(name string, bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.volumes[name]; d != nil {
+		d.Used = bytes
+	}
+}
+
+// Used implements volumes.Meter. The engine is not asked.
+func (s store) Used(_ context.Context, name string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.volumes[name]
+	if d == nil {
+		return 0, fmt.Errorf("volume %s is not there", name)
+	}
+	return d.Used, nil
+}
+
 // List implements volumes.Store.
 func (s store) List(ctx context.Context, set jobspecs.Key) (list []volumes.Volume, err error) {
 	err = s.call(ctx, "volume.list", "", func() error {
 		for _, name := range slices.Sorted(maps.Keys(s.volumes)) {
-			l := s.volumes[name].Labels
+			d := s.volumes[name]
+			l := d.Labels
 			if l[jobspecs.LabelScratch] != "" || l[jobspecs.LabelDaemon] != s.daemon || l[jobspecs.LabelNamespace] != set.Namespace || l[jobspecs.LabelSet] != set.Name {
 				continue
 			}
 			ordinal, _ := strconv.Atoi(l[jobspecs.LabelOrdinal])
-			list = append(list, volumes.Volume{Set: set, Name: name, Claim: l[jobspecs.LabelClaim], Ordinal: ordinal, Driver: "local"})
+			list = append(list, volumes.Volume{Set: set, Name: name, Claim: l[jobspecs.LabelClaim], Ordinal: ordinal, Driver: cmp.Or(d.Driver, "local"), Options: maps.Clone(d.Options)})
 		}
 		return nil
 	})
@@ -53,6 +79,8 @@ func (s store) Create(ctx context.Context, set jobspecs.Key, ordinal int, v jobs
 			return s.owned(d)
 		}
 		s.makeDisk(v.Name, s.volumeLabels(set, ordinal, v.Claim))
+		d := s.volumes[v.Name]
+		d.Driver, d.Options = v.Driver, maps.Clone(volumes.Options(v))
 		return nil
 	})
 }

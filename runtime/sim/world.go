@@ -80,7 +80,10 @@ type line struct {
 // Disk is a volume and what has happened to it.
 type Disk struct {
 	Name    string
+	Driver  string // empty: "local"
+	Options map[string]string
 	Labels  map[string]string
+	Used    int64    // bytes; see Fill
 	Serial  int      // another one of the same name has another
 	Writers []string // the containers that ran with it, in order; a repeated one once
 
@@ -177,7 +180,7 @@ func (w *World) exit(b *box, code int, oom bool) {
 	b.say(fmt.Sprintf("ended with %d", code))
 	close(b.ended)
 	w.ended(b)
-	w.changed(b)
+	w.freed(b)
 	if b.spec.Main.Kind != jobspecs.KindSandbox || !b.spec.Pod.ShareProcesses {
 		return
 	}
@@ -201,10 +204,24 @@ func (b *box) print(text string) {
 
 // changed tells the watchers, and checks what must never be.
 func (w *World) changed(b *box) {
-	for o := range w.watchers {
-		o.tell(pods.Event{ID: b.c.ID})
-	}
+	w.tell(pods.Event{ID: b.c.ID})
 	w.check()
+}
+
+// freed is changed of b that gave up a name, an address or ports: where it is not
+// ours, one of ours may wait for them.
+func (w *World) freed(b *box) {
+	w.changed(b)
+	if b.c.Labels[jobspecs.LabelDaemon] != w.daemon {
+		w.tell(pods.Event{Freed: true})
+	}
+}
+
+// tell passes an event to the watchers; w.mu is held.
+func (w *World) tell(e pods.Event) {
+	for o := range w.watchers {
+		o.tell(e)
+	}
 }
 
 // Containers shows every container, ours or not, by name.

@@ -40,6 +40,7 @@ func World() *Service {
 			FQDN: "web-2.web.default.svc.cluster.local",
 		},
 	}
+	used := int64(996_461_363)
 	st := jobspecs.Status{
 		Namespace: "default", Name: "web", Replicas: 3, CurrentReplicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1,
 		CurrentRevision: "web-1111111111", UpdateRevision: "web-1111111111", Generation: 1, ObservedGeneration: 1,
@@ -49,7 +50,10 @@ func World() *Service {
 			{Type: jobspecs.CondProgressing, Status: true, Reason: "Working", Message: "waiting for web-1", Since: Start},
 			{Type: jobspecs.CondStalled, Since: Start},
 		},
-		Members: members, Volumes: []jobspecs.VolumeStatus{{Name: "data-web-0", Claim: "data", State: "bound", Driver: "local"}},
+		Members: members, Volumes: []jobspecs.VolumeStatus{
+			{Name: "data-web-0", Claim: "data", State: "bound", Driver: "local", Size: 1 << 30, Used: &used},
+			{Name: "data-web-1", Claim: "data", Ordinal: 1, State: "bound", Driver: "local"},
+		},
 		Endpoints: []jobspecs.Endpoint{{Name: "web.default.svc.cluster.local", Addresses: []string{"10.87.0.10"}}},
 		Strategy:  "rolling", Created: Start,
 	}
