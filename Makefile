@@ -10,7 +10,7 @@ RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/..
 VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build images bench bench-dns fuzz sim mutate clean
+.PHONY: help demo test build images bench bench-dns fuzz sim restarts mutate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 HISTORIES ?= 1000000
 sim: ## random histories with faults on the simulator, for hours (HISTORIES=1000000); tells how far it is
 	cd test && STSD_SIM_TELL=1 STSD_SIM_HISTORIES=$(HISTORIES) go test -run '^TestHistories$$' -count=1 -timeout 0
+
+RESTARTS ?= 1000
+restarts: ## restart members on Docker (RESTARTS=1000) while they look each other up, and see no look-up fail
+	test/scripts/docker.sh
+	test/images/build.sh
+	STSD_TEST_DOCKER=1 STSD_TEST_RESTARTS=$(RESTARTS) go test ./test/e2e -run '^TestRestartsFailNoLookUp$$' -v -count=1 -timeout 0
 
 mutate: ## break each rule on purpose and see a test fail; writes docs/mutations.md
 	test/scripts/mutate.sh

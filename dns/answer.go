@@ -104,7 +104,7 @@ func (n *node) hosts(into []*member, v view) []*member {
 	}
 	for _, st := range n.service.sets {
 		for _, m := range st.members {
-			if m.listed(v.set) && (!n.onlySRV || m.named()) {
+			if m.listed(v) && (!n.onlySRV || m.named()) {
 				into = append(into, m)
 			}
 		}
@@ -145,7 +145,7 @@ func (s *Snapshot) locate(v view, name string, labels []string) (node, *zone) {
 		n.origin = z.name
 		return n, z
 	}
-	if n := s.reverse(labels); n.state != absent {
+	if n := s.reverse(v, labels); n.state != absent {
 		return n, nil
 	}
 	n := s.bare(v, name, labels)
@@ -273,7 +273,7 @@ func (sp *space) find(v view, labels []string, short bool) node {
 	case last == 1 && strings.HasPrefix(first, "_"):
 		return sv.portNode(v, "", first[1:])
 	case last == 1:
-		return sv.memberNode(sp.members[first])
+		return sv.memberNode(v, sp.members[first])
 	case len(first) > 1 && first[0] == '_' && strings.HasPrefix(labels[1], "_"):
 		return sv.portNode(v, first[1:], labels[1][1:])
 	}
@@ -293,7 +293,7 @@ func (sp *space) single(v view, label string, sv *service, short bool) node {
 	if n.state >= empty || !short || m == nil {
 		return n
 	}
-	return m.set.service.memberNode(m)
+	return m.set.service.memberNode(v, m)
 }
 
 // node is the set's name.
@@ -301,11 +301,11 @@ func (sv *service) node(v view) node {
 	n := node{state: hidden, service: sv, set: sv.sets[0], why: "no member to list"}
 	for _, st := range sv.sets {
 		for _, m := range st.members {
-			if m.listed(v.set) {
+			if m.listed(v) {
 				n.state, n.why = full, st.whoIsListed(v.set)
 				return n
 			}
-			if m.named() {
+			if m.named() && !m.keptFrom(v) {
 				n.state = empty
 			}
 		}
@@ -334,9 +334,12 @@ func (st *set) whoIsListed(client *set) string {
 	return "ready members"
 }
 
-func (sv *service) memberNode(m *member) node {
+func (sv *service) memberNode(v view, m *member) node {
 	if m == nil || m.set.service != sv {
 		return node{set: sv.sets[0], unsure: sv.stale(), why: "no such member of the set"}
+	}
+	if m.keptFrom(v) {
+		return node{state: hidden, set: m.set, why: whyKept}
 	}
 	if !m.named() {
 		return node{state: hidden, set: m.set, unsure: m.set.Stale, why: m.whyHidden()}
@@ -356,6 +359,8 @@ func (m *member) whyNamed() string {
 	}
 	return "member"
 }
+
+const whyKept = "host_access is none: programs of this machine are not told"
 
 func (m *member) whyHidden() string {
 	switch {
@@ -392,7 +397,7 @@ func (sv *service) portNode(v view, port, proto string) node {
 
 func (st *set) anyTarget(v view) bool {
 	for _, m := range st.members {
-		if m.listed(v.set) && m.named() {
+		if m.listed(v) && m.named() {
 			return true
 		}
 	}
@@ -409,7 +414,7 @@ func (st *set) hasPort(port, proto string) bool {
 }
 
 // reverse finds an address of a managed network, or of a member. Anything else is absent.
-func (s *Snapshot) reverse(labels []string) node {
+func (s *Snapshot) reverse(v view, labels []string) node {
 	block, extra, ok := parseReverse(labels)
 	if !ok {
 		return node{}
@@ -423,7 +428,7 @@ func (s *Snapshot) reverse(labels []string) node {
 	if !managed && m == nil {
 		return node{}
 	}
-	n := s.blockNode(block, m, extra)
+	n := s.blockNode(v, block, m, extra)
 	n.origin = reverseName(block)
 	if managed { // the smallest reverse zone that holds nothing but managed addresses
 		n.origin = reverseName(netip.PrefixFrom(block.Addr(), subnet.Bits()))
@@ -431,8 +436,10 @@ func (s *Snapshot) reverse(labels []string) node {
 	return n
 }
 
-func (s *Snapshot) blockNode(block netip.Prefix, m *member, extra int) node {
+func (s *Snapshot) blockNode(v view, block netip.Prefix, m *member, extra int) node {
 	switch {
+	case m != nil && m.keptFrom(v):
+		return node{state: hidden, set: m.set, why: whyKept}
 	case m != nil && m.named():
 		fixed := []Record{{Type: TypePTR, TTL: m.set.ttl, Target: m.fqdn}}
 		return node{state: full, fixed: fixed, set: m.set, why: "address of a member"}

@@ -128,7 +128,8 @@ func checkFast(t interface {
 	return true
 }
 
-// dual is the fixture with what it lacks: both families, several networks, a loopback address, a set not seen yet.
+// dual is the fixture with what it lacks: both families, several networks, a loopback address, a set
+// that is kept from the host, one not seen yet.
 func dual() Zone {
 	z := fixture()
 	z.Networks[0].More = []netip.Prefix{netip.MustParsePrefix("fd00:87::/64")}
@@ -136,6 +137,8 @@ func dual() Zone {
 		Others: map[string][]netip.Addr{"shop": {ip("172.30.0.9")}}})
 	z.Sets[0].Members[0].Also = []netip.Addr{ip("fd00:87::10"), ip("172.30.0.10")}
 	z.Sets[0].Members[1].Loopback = ip("127.87.0.2")
+	z.Sets = append(z.Sets, Set{Name: "vault", Ports: []Port{{Name: "api", Number: 8200}},
+		Members: []Member{{Name: "vault-0", Address: ip("10.87.1.40"), Running: true, Ready: true, NoHost: true}}})
 	z.Sets = append(z.Sets, Set{Name: "old", Stale: true, Members: []Member{{Name: "old-0", Address: ip("10.87.1.30")}}})
 	return z
 }
@@ -166,6 +169,8 @@ func TestTheFastWayTakesWhatIsAskedMost(t *testing.T) {
 		{"a single label of nobody", container, ask4("nosuch", TypeA), true},
 		{"another network's client", "172.30.0.8", ask4("web-0.svc", TypeA), true},
 		{"the host", "127.0.0.1", ask4("web-1.svc", TypeA), true},
+		{"the host, of what it is not told", "127.0.0.1", ask4("vault-0.svc", TypeA), true},
+		{"the set of that", "127.0.0.1", ask4("vault.svc", TypeA), true},
 		{"an option", container, withOPT(ask4("web-0.svc", TypeA), 4096, 0, 0, 10, 0, 0), false},
 		{"EDNS 1", container, withOPT(ask4("web-0.svc", TypeA), 4096, 1<<16), false},
 		{"SRV", container, ask4("web.svc", TypeSRV), false},
@@ -258,7 +263,7 @@ func TestFastAndSlowAgreeOnAnyZone(t *testing.T) {
 }
 
 func FuzzFastAgainstSlow(f *testing.F) {
-	for _, name := range []string{"web-0.svc", "web.svc", "WEB-9.svc", "web-0.web." + long, "x.y.z", "nosuch", "_tcp.web.svc", "old.svc"} {
+	for _, name := range []string{"web-0.svc", "web.svc", "WEB-9.svc", "web-0.web." + long, "x.y.z", "nosuch", "_tcp.web.svc", "old.svc", "vault-0.svc"} {
 		f.Add(ask4(name, TypeA), byte(0))
 		f.Add(withOPT(ask4(name, TypeAAAA), 1232, doBit), byte(1))
 	}

@@ -86,61 +86,75 @@ func (s *Server) serveListener(ctx context.Context, serving *sync.WaitGroup, l *
 
 // serveUDP answers our own names one after the other, which takes microseconds, and forwards side by side.
 func (s *Server) serveUDP(ctx context.Context, l *listener, udp *net.UDPConn) {
-	var relays sync.WaitGroup
-	defer relays.Wait()
-	buf, sc := make([]byte, maxQuery), new(scratch)
-	for {
-		n, from, err := udp.ReadFromUDPAddrPort(buf)
-		if err != nil {
-			l.fail(err)
-			return
-		}
+	r := reader{server: s, at: l.addr.Addr(), udp: udp}
+	defer r.relays.Wait()
+	b, err := newBatch(udp)
+	for err == nil {
+		var n int
+		n, err = b.receive()
 		now := s.clock()
-		packet, client, snap := buf[:n], from.Addr().Unmap(), s.snapshot.Load()
-		src := s.sourceOf(snap, client, l.addr.Addr())
-		if !s.lets(src, from, now, packet, udp) {
-			continue
+		for i := range n {
+			packet, from := b.packet(i)
+			b.reply(i, r.reply(ctx, packet, from, now))
 		}
-		if reply := s.fast(sc, snap, src, packet, now); reply != nil {
-			send(udp, reply, from)
-			continue
-		}
-		a := asked{client: client, at: l.addr.Addr(), packet: packet, start: now}
-		s.handle(&a)
-		if !a.foreign {
-			s.finish(&a)
-			send(udp, a.reply, from)
-			continue
-		}
-		a.packet = slices.Clone(packet)
-		s.relayAside(ctx, &relays, a, func(reply []byte) { send(udp, reply, from) })
+		b.send()
 	}
+	l.fail(err)
 }
 
-// lets says whether a packet is looked at, and counts it.
-func (s *Server) lets(src source, from netip.AddrPort, now time.Duration, packet []byte, udp *net.UDPConn) bool {
-	client := from.Addr().Unmap()
-	if from.Port() == 0 || s.ours(netip.AddrPortFrom(client, from.Port())) {
+// reader answers the packets of one socket.
+type reader struct {
+	server *Server
+	at     netip.Addr // where the socket is bound
+	udp    *net.UDPConn
+	relays sync.WaitGroup
+	sc     scratch
+}
+
+// reply is good until it is called again; nil is silence, or a reply that comes later.
+func (r *reader) reply(ctx context.Context, packet []byte, from netip.AddrPort, now time.Duration) []byte {
+	s, client := r.server, from.Addr().Unmap()
+	snap := s.snapshot.Load()
+	src := s.sourceOf(snap, client, r.at)
+	if reply, ok := s.lets(src, netip.AddrPortFrom(client, from.Port()), now, packet); !ok {
+		return reply
+	}
+	if reply := s.fast(&r.sc, snap, src, packet, now); reply != nil {
+		return reply
+	}
+	a := asked{client: client, at: r.at, packet: packet, start: now}
+	s.handle(&a)
+	if !a.foreign {
+		s.finish(&a)
+		return a.reply
+	}
+	a.packet = slices.Clone(packet)
+	s.relayAside(ctx, &r.relays, a, func(reply []byte) { send(r.udp, reply, from) })
+	return nil
+}
+
+// lets says whether a packet is looked at, and counts it. One that is not may have a reply all the same.
+func (s *Server) lets(src source, from netip.AddrPort, now time.Duration, packet []byte) (reply []byte, ok bool) {
+	if from.Port() == 0 || s.ours(from) {
 		s.tally.drops[dropLoop].Add(1)
-		return false
+		return nil, false
 	}
 	if !src.admitted {
 		s.tally.drops[dropSource].Add(1)
-		return false
+		return nil, false
 	}
-	switch s.meter.ask(client, now) {
+	switch s.meter.ask(from.Addr(), now) {
 	case served:
 		s.tally.queries.Add(1)
-		return true
+		return nil, true
 	case cut:
 		if reply := cutReply(packet); reply != nil {
 			s.tally.cut.Add(1)
-			send(udp, reply, from)
-			return false
+			return reply, false
 		}
 	}
 	s.tally.drops[dropRate].Add(1)
-	return false
+	return nil, false
 }
 
 // send has no one to tell about an error: the client asks again.

@@ -205,7 +205,7 @@ func TestOurOwnSocketsAreNotAnswered(t *testing.T) {
 		netip.AddrPortFrom(addr.Addr(), 0): false,
 		netip.MustParseAddrPort("127.0.0.9:1000"): true,
 	} {
-		if got := s.lets(src, from, 0, nil, nil); got != want {
+		if _, got := s.lets(src, from, 0, nil); got != want {
 			t.Errorf("a packet from %s is looked at: %v, want %v", from, got, want)
 		}
 	}

@@ -52,6 +52,7 @@ type Member struct {
 	Leaving        bool         // its termination is decided: out of the set's name at once
 	Also           []netip.Addr // of its other networks, and of the other family
 	Loopback       netip.Addr   // what the host is told instead; zero: the same as others
+	NoHost         bool         // the host's own programs are told nothing
 }
 
 // Network is a network whose containers we answer: a namespace's own, or one that members joined beside it.
@@ -358,9 +359,9 @@ func (m *member) named() bool {
 	return true
 }
 
-// listed: is the member under the set's name, for a client that is a member of the given set, or of none?
-func (m *member) listed(client *set) bool {
-	if !m.Address.IsValid() || !m.Running || m.Leaving {
+// listed: does the client find the member under the set's name?
+func (m *member) listed(v view) bool {
+	if !m.Address.IsValid() || !m.Running || m.Leaving || m.keptFrom(v) {
 		return false
 	}
 	switch m.set.SetName {
@@ -369,8 +370,11 @@ func (m *member) listed(client *set) bool {
 	case Ready:
 		return m.Ready
 	}
-	return m.Ready || client == m.set
+	return m.Ready || v.set == m.set
 }
+
+// keptFrom: is the client a program of the host that has no access?
+func (m *member) keptFrom(v view) bool { return v.host && m.NoHost }
 
 // hostFor is where the client finds the member under an address of that family: on the network that it asks from, else,
 // for a member, on another one that both are on.

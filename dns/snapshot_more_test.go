@@ -47,6 +47,25 @@ func TestAMemberIsFoundWhereTheClientIs(t *testing.T) {
 	}
 }
 
+// host_access none: this machine's own programs are told no name of the set, everybody else is.
+func TestTheHostIsNotToldWhatIsKeptFromIt(t *testing.T) {
+	t.Parallel()
+	s := Build(dual())
+	for _, query := range []string{"vault-0.svc. A", "vault.svc. A", "vault-0.vault." + long + " A", "vault. A", "vault.svc. SRV",
+		"_api._tcp.vault.svc. SRV", "_tcp.vault.svc. A", "vault-0.svc. ANY", "40.1.87.10.in-addr.arpa. PTR"} {
+		name, qtype := cutQuery(query)
+		if got := s.Answer(ip("127.0.0.1"), name, qtype); got.Rcode != NXDomain || len(got.Records)+len(got.Glue) > 0 {
+			t.Errorf("the host is told %s for %s", got, query)
+		}
+		if got := s.Answer(ip(container), name, qtype); got.Rcode != NoError {
+			t.Errorf("a container is told %s for %s", got, query)
+		}
+	}
+	if got := s.Answer(ip("127.0.0.1"), "vault-0.svc", TypeA); got.Why != whyKept {
+		t.Errorf("the reason is %q", got.Why)
+	}
+}
+
 // Two members whose own network has IPv4 alone find each other by IPv6 on a network that both joined.
 func TestMembersFindEachOtherByIPv6WhereBothAre(t *testing.T) {
 	t.Parallel()

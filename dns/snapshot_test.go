@@ -28,8 +28,9 @@ func drawZone(t *rapid.T) Zone {
 				if rapid.Bool().Draw(t, "port") {
 					set.Ports = []Port{{Name: "http", Protocol: pick("protocol", "tcp", "udp", ""), Number: 80}, {Number: 1}}
 				}
+				noHost := rapid.Bool().Draw(t, "no_host")
 				for i := range rapid.IntRange(0, 3).Draw(t, "members") {
-					m := Member{Name: fmt.Sprintf("%s-%d", name, i), Running: rapid.Bool().Draw(t, "running"),
+					m := Member{NoHost: noHost, Name: fmt.Sprintf("%s-%d", name, i), Running: rapid.Bool().Draw(t, "running"),
 						Ready: rapid.Bool().Draw(t, "ready"), Leaving: rapid.Bool().Draw(t, "leaving")}
 					if rapid.Bool().Draw(t, "reserved") {
 						m.Address = next
@@ -55,7 +56,7 @@ func expected(z Zone, client netip.Addr) map[string][]netip.Addr {
 		base += "." + set.Namespace + ".svc.cluster.local."
 		peer := slices.ContainsFunc(set.Members, func(m Member) bool { return m.Address == client })
 		for _, m := range set.Members {
-			if !m.Address.IsValid() {
+			if !m.Address.IsValid() || m.NoHost && client.IsLoopback() {
 				continue
 			}
 			ready := m.Running && m.Ready

@@ -40,17 +40,20 @@ var reasons = []string{
 
 // elsewhere are those that stories do not reach, and where they are reached.
 var elsewhere = map[string]string{
-	runtime.ReasonAccessDenied:    "the simulator's registry asks for no password in stories: runtime/sim, TestPull",
-	runtime.ReasonWrongPlatform:   "all images are of the host's platform: runtime/sim",
-	runtime.ReasonRunsAsRoot:      "no story says run_as_non_root: runtime/sim",
-	runtime.ReasonNoMemoryFolder:  "the folder is never taken away: runtime/sim",
-	runtime.ReasonPortTaken:       "no set of a story publishes a port: runtime/sim",
-	runtime.ReasonAddressTaken:    "foreign containers of stories have no address: runtime/sim",
-	runtime.ReasonNetworkTaken:    "no story makes a foreign network: runtime/sim",
-	runtime.ReasonNetworkMissing:  "no set of a story joins a network: runtime/pods",
-	runtime.ReasonWaitingForFence: "the simulator ends a container before its name is asked for again, so it lasts no moment that is looked at",
-	runtime.ReasonNoAddress:       "six members never fill a network: runtime/docker",
-	planner.ReasonDisconnected:    "no story takes a container off its network: daemon/planner",
+	runtime.ReasonAccessDenied:     "the simulator's registry asks for no password in stories: runtime/sim, TestPull",
+	runtime.ReasonWrongPlatform:    "all images are of the host's platform: runtime/sim",
+	runtime.ReasonRunsAsRoot:       "no story says run_as_non_root: runtime/sim",
+	runtime.ReasonNoMemoryFolder:   "the folder is never taken away: runtime/sim",
+	runtime.ReasonPortTaken:        "no set of a story publishes a port: runtime/sim",
+	runtime.ReasonAddressTaken:     "foreign containers of stories have no address: runtime/sim",
+	runtime.ReasonNetworkTaken:     "no story makes a foreign network: runtime/sim",
+	runtime.ReasonNetworkMissing:   "no set of a story joins a network: runtime/pods",
+	runtime.ReasonWaitingForFence:  "the simulator ends a container before its name is asked for again, so it lasts no moment that is looked at",
+	runtime.ReasonNoAddress:        "six members never fill a network: runtime/docker",
+	runtime.ReasonRenamed:          "no story renames a container: runtime/pods",
+	planner.ReasonVolumeNearlyFull: "no volume of a story has a size: test/conformance",
+	planner.ReasonVolumeOverSize:   "no volume of a story has a size: test/conformance",
+	planner.ReasonDisconnected:     "no story takes a container off its network: daemon/planner",
 }
 
 // waits are what a member that waits says: a word of each sentence, in the order in

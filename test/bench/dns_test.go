@@ -232,10 +232,13 @@ func (r *rival) start(t *testing.T) {
 	}
 }
 
+// apart: do server and clients have cores of their own?
+func apart() bool { return goruntime.NumCPU() > 1 && os.Getenv("STSD_BENCH_UNPINNED") == "" }
+
 // pinned keeps a command to some cores, where there are two or more: server and client then do not take turns on one.
 func pinned(cores string, cmd *exec.Cmd) *exec.Cmd {
 	taskset, err := exec.LookPath("taskset")
-	if err != nil || goruntime.NumCPU() < 2 {
+	if err != nil || !apart() {
 		return cmd
 	}
 	if first, open := strings.CutSuffix(cores, "-"); open {
@@ -359,7 +362,11 @@ func median(list []float64) float64 {
 func report(t *testing.T, rivals []*rival) {
 	t.Helper()
 	floor := rivals[0]
-	fmt.Printf("\n%d names, %d rounds of 3 s, 8 clients, 200 outstanding; the server has one of %d cores\n\n", members, rounds(), goruntime.NumCPU())
+	cores := "the server has one of"
+	if !apart() {
+		cores = "server and clients share"
+	}
+	fmt.Printf("\n%d names, %d rounds of 3 s, 8 clients, 200 outstanding; %s %d cores\n\n", members, rounds(), cores, goruntime.NumCPU())
 	fmt.Printf("%-14s %9s %8s %9s %8s %9s %9s %8s %7s %6s\n", "server", "kqps", "to echo", "cpu µs/q", "to echo", "p50 µs", "p99 µs", "alloc/q", "lost %", "MB")
 	for _, r := range rivals {
 		fmt.Printf("%-14s %9.1f %8.2f %9.1f %8.2f %9d %9d %8s %7.2f %6d\n", r.name, median(r.rate)/1000, median(r.rate)/median(floor.rate),

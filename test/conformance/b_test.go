@@ -205,17 +205,19 @@ func controlLoop() []row {
 			s.rest()
 			s.want("counters", s.counters(), every(3))
 		})),
-		is("B10", "web-0 whose container was renamed by hand", "it ends, and giving the name back fails once", "it is tried again; web-0 runs once, under its name", inBoth(func(s *stage, manage string) {
+		is("B10", "web-0 whose container was renamed by hand", "giving the name back fails once", "it is tried again; web-0 runs on in its container, under its name", inBoth(func(s *stage, manage string) {
 			s.apply(manage)
 			s.rest()
+			before := s.runs()
+			s.world.Fail(sim.Fault{Verb: "rename", Name: "odd"})
 			s.world.Rename("web-0", "odd")
+			s.until(500*time.Millisecond, func() bool { return s.member(0).Reason != "" })
+			s.want("reason", s.member(0).Reason, runtime.ReasonRenamed)
 			s.pass(time.Minute)
 			s.want("counters", s.counters(), every(3))
-			s.world.Fail(sim.Fault{Verb: "create", Name: "web-0"})
-			s.world.Kill("odd")
-			s.pass(time.Minute)
-			s.rest()
+			s.want("told", s.told("Renamed"), "web-0: its container was renamed to odd by hand, and is web-0 again")
 			s.want("host", s.host(), containers(3, 3))
+			s.untouched(before, "web-0", "web-1", "web-2")
 		})),
 		none("B11", "status is a snapshot in memory, made anew at each look: there is no write of it that could fail"),
 		is("B12", "three members", "the image changes and the stop of web-2 fails once", "three still count as current; the next try goes on", inBoth(func(s *stage, manage string) {

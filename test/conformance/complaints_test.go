@@ -38,7 +38,7 @@ func complaints() []row {
 					s.Errorf("condition = %+v", c)
 				}
 			})),
-		notYet("6.2", "a volume that is there is not grown yet: a changed size holds for volumes that are made from then on (I91)"),
+		claimGrowth(),
 		differs("6.3", "a set to which a claim was added", "that is undone", "members run without it, and its volumes stay",
 			"Claims and their mounts are a part of the template.", story(func(s *stage) {
 				s.apply("claim=data:retain:retain")

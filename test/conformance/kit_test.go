@@ -70,6 +70,7 @@ func families() []family {
 		{"What users complain of (6)", complaints()},
 		{"Worked timelines (2.15)", timelines()},
 		{"Rules that are easily wrong (8)", rules()},
+		{"Ownership on one host (X): of it Kubernetes has no scenario", ownership()},
 	}
 }
 

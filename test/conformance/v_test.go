@@ -62,7 +62,7 @@ func kruise() []row {
 		s.Helper()
 		s.asked(s.ChangeMembers(s.Context(), web, client.MembersRequest{Do: do, Ordinals: ordinals, Write: sure}))
 	}
-	return append(rows,
+	rows = append(rows,
 		is("V7", "an ordered set without min_ready, web-0 ready just now", "the set grows", "the next one is made", plans(grown(0), "create web-1 (missing)")),
 		is("V8", "an ordered set with min_ready 1s, web-0 ready just now", "the set grows", "nobody is made before it has passed", all(plans(grown(time.Second), ""), wakes(grown(time.Second), time.Second))),
 		is("V9", "an ordered set with min_ready 3s, web-0 ready just now", "the set grows", "nobody is made before it has passed", all(plans(grown(3*time.Second), ""), wakes(grown(3*time.Second), 3*time.Second))),
@@ -142,7 +142,6 @@ func kruise() []row {
 				plans(world(to("r2"), full(0, 2), hook(jobspecs.OnLeave), formed, remembers(joined, 0, 1, 2)), "stop web-2 (outdated)"))),
 		none("V31-V36", "members are not updated in place (V22-V24)"),
 		none("V37", "how many members are made at once is the daemon's limit of engine calls, for all sets together"),
-		notYet("V38-V43 V46 V47", "a volume that is there is not grown yet: a changed size holds for volumes that are made from then on (I91)"),
 		is("V44", "an image that changed", "it is undone", "the former one runs again, under its former name", revised(func(s *stage) {
 			s.rollout("undo", 0)
 			s.rest()
@@ -161,6 +160,9 @@ func kruise() []row {
 			s.want("host", s.host(), containers(3, 3))
 			s.untouched(before, "web-0")
 		})),
+	)
+	rows = append(rows, sizeChanges()...)
+	return append(rows,
 		differs("V48", "reserved ordinals", "one is reserved and given back", "it is skipped and the next higher one used; given back, the highest goes, and with it its volume where retention says so",
 			"A list is as long as it has to be; ranges are written by an expression.", all(
 				plans(world(reserve(1), full(0, 0), full(2, 2)), "create web-3 (missing)"),

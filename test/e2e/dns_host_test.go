@@ -406,6 +406,24 @@ func TestHostAccess(t *testing.T) {
 	if published := w.inspect("web-1").HostConfig.PortBindings; len(published) > 0 {
 		t.Errorf("direct publishes %v", published)
 	}
+
+	before = ids()
+	apply("none")
+	w.await("no name for this machine", func() error {
+		var none *net.DNSError
+		got, err := w.hostView().LookupHost(t.Context(), "web-1.web."+w.ns+".svc.cluster.local")
+		if !errors.As(err, &none) || !none.IsNotFound {
+			return fmt.Errorf("%v, %v", got, err)
+		}
+		return nil
+	})
+	inside, err = w.lookup("web-0", "web-1.svc")
+	if want := w.address("web-1"); err != nil || !slices.Equal(inside, []string{want}) {
+		t.Errorf("inside, web-1 is %v, %v, want %s", inside, err, want)
+	}
+	if after := ids(); after != before {
+		t.Errorf("none restarted members: %s, before %s", after, before)
+	}
 }
 
 // freePort is the first of two that nobody has, at any address.

@@ -305,7 +305,7 @@ func (w *world) file(name, text string) string {
 }
 
 // patience bounds every wait; a machine that runs other tests as well is slow.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // await polls until what holds.
 func (w *world) await(what string, holds func() error) {

@@ -86,18 +86,6 @@ func TestDeleteKeepsTheVolumesUnlessTold(t *testing.T) {
 	}
 }
 
-func TestAnOrphanedSetIsTakenOverWithoutARestart(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.apply(spec{})
-	before := w.ids("web")
-	w.ok("delete", "web", "--cascade=orphan")
-	w.empty()
-	w.apply(spec{})
-	w.untouched(before, "web-0", "web-1", "web-2")
-	w.prints(boots("web-1", 1), "exec", "web-1", "--", "/demo", "cat", "/data/log")
-}
-
 func TestAMemberNamedWhereASetIsDueNamesTheRightVerb(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

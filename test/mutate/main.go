@@ -22,6 +22,9 @@ import (
 	"time"
 )
 
+// nothing is what catches a rule that nobody would miss.
+const nothing = "NOTHING"
+
 // A rule is a place where one is written down, and how it is broken there.
 type rule struct{ says, file, is, becomes string }
 
@@ -46,16 +49,17 @@ func run(words []string) error {
 	chosen := slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
 		return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(r.says, w) })
 	})
-	if err := whole(dir, chosen); err != nil {
+	took, err := whole(dir, chosen)
+	if err != nil {
 		return err
 	}
 	for _, r := range chosen {
-		caught, err := r.broken(dir)
+		caught, err := r.broken(dir, took)
 		switch {
 		case err != nil:
 			survived, caught = append(survived, r.says), err.Error()
 		case caught == "":
-			survived, caught = append(survived, r.says), "NOTHING"
+			survived, caught = append(survived, r.says), nothing
 		}
 		fmt.Printf("%-62s  %s\n", r.says, caught)
 		table[r.says] = row{r, caught, time.Now().Format(time.DateOnly)}
@@ -72,22 +76,37 @@ func run(words []string) error {
 
 // broken names the first test that fails without the rule; "" when none does. The
 // tests of its own package are asked first, then the conformance table, then the
-// simulation.
-func (r rule) broken(dir string) (caught string, err error) {
+// simulation. took is how long each of them takes while nothing is broken.
+func (r rule) broken(dir string, took map[string]time.Duration) (caught string, err error) {
 	overlay, err := r.overlay(dir)
 	if err != nil {
 		return "", err
 	}
-	return r.first(overlay)
-}
-
-func (r rule) first(overlay string) (caught string, err error) {
 	for _, where := range append([][]string{r.own()}, shared...) {
-		if caught, err = failing(overlay, where[0], where[1:]...); err != nil || caught != "" {
+		if caught, err = failingTwice(overlay, patience(took[where[0]]), where); err != nil || caught != "" {
 			return caught, err
 		}
 	}
 	return "", nil
+}
+
+// failingTwice is failing, but for tests that pass when they are run again by
+// themselves: they failed of something else.
+func failingTwice(overlay string, timeout time.Duration, where []string) (string, error) {
+	passing := "^$"
+	for {
+		caught, err := failing(overlay, timeout, where[0], append([]string{"-skip", passing}, where[1:]...)...)
+		_, test, named := strings.Cut(caught, " ")
+		if err != nil || !named {
+			return caught, err
+		}
+		test, _, _ = strings.Cut(test, "/")
+		only := "^" + test + "$"
+		if again, err := failing(overlay, timeout, where[0], "-run", only); err != nil || again != "" {
+			return caught, err
+		}
+		passing += "|" + only
+	}
 }
 
 // own are the tests of the package that the rule stands in.
@@ -97,12 +116,13 @@ func (r rule) own() []string { return []string{"./" + filepath.Dir(r.file), "-ru
 var shared = [][]string{{"./test/conformance", "-run", "."}, {"./test", "-run", simulation}}
 
 // whole sees that all tests pass as long as nothing is broken: else each of them
-// would seem to catch something.
-func whole(dir string, chosen []rule) error {
-	nothing := filepath.Join(dir, "nothing.json")
-	if err := os.WriteFile(nothing, []byte("{}"), 0o600); err != nil {
-		return err
+// would seem to catch something. It tells how long they took.
+func whole(dir string, chosen []rule) (took map[string]time.Duration, err error) {
+	unbroken := filepath.Join(dir, "nothing.json")
+	if err := os.WriteFile(unbroken, []byte("{}"), 0o600); err != nil {
+		return nil, err
 	}
+	took = map[string]time.Duration{}
 	all := slices.Clone(shared)
 	for _, r := range chosen {
 		if !slices.ContainsFunc(all, func(where []string) bool { return where[0] == r.own()[0] }) {
@@ -110,11 +130,22 @@ func whole(dir string, chosen []rule) error {
 		}
 	}
 	for _, where := range all {
-		if fails, err := failing(nothing, where[0], where[1:]...); err != nil || fails != "" {
-			return errors.Join(fmt.Errorf("nothing is broken yet, and a test fails: %s", fails), err)
+		since := time.Now()
+		if fails, err := failing(unbroken, longest, where[0], where[1:]...); err != nil || fails != "" {
+			return nil, errors.Join(fmt.Errorf("nothing is broken yet, and a test fails: %s", fails), err)
 		}
+		took[where[0]] = time.Since(since)
 	}
-	return nil
+	return took, nil
+}
+
+// longest is how long the tests of a package may take while nothing is broken.
+const longest = 10 * time.Minute
+
+// patience is after how long tests hang, which took so long before: a slow machine
+// catches nothing.
+func patience(took time.Duration) time.Duration {
+	return max(2*time.Minute, 4*took).Round(time.Second)
 }
 
 // simulation are the tests of package test that need no Docker.
@@ -130,11 +161,12 @@ func (r rule) overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(text), r.is); n != 1 {
-		return "", fmt.Errorf("%s has %q %d times, not once: the rule moved; write it down here anew", r.file, r.is, n)
+	code, err := r.broke(string(text))
+	if err != nil {
+		return "", err
 	}
 	broken := filepath.Join(dir, "broken.go")
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), r.is, r.becomes, 1)), 0o600); err != nil {
+	if err := os.WriteFile(broken, []byte(code), 0o600); err != nil {
 		return "", err
 	}
 	description, err := json.Marshal(map[string]any{"Replace": map[string]string{path: broken}})
@@ -145,14 +177,34 @@ func (r rule) overlay(dir string) (string, error) {
 	return name, os.WriteFile(name, description, 0o600)
 }
 
+// broke is the text of the rule's file without the rule.
+func (r rule) broke(text string) (string, error) {
+	if n := strings.Count(text, r.is); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times, want once: the code moved; %s", r.file, r.is, n, mend(r))
+	}
+	return strings.Replace(text, r.is, r.becomes, 1), nil
+}
+
+// mend says what to do about a rule that does not stand where it is said to.
+func mend(r rule) string {
+	return "find where the code does this now, put that text into the rule in test/mutate/rules.go (or delete the rule, if it holds no longer), then " + try(r)
+}
+
+// try says how to try one rule.
+func try(r rule) string {
+	return fmt.Sprintf("run: go run ./test/mutate %q, which breaks it, sees a test fail, and writes %s", r.says, page)
+}
+
 var (
 	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 	hung       = regexp.MustCompile(`(?m)^\s+(Test\S+) \(`)
+	ended      = regexp.MustCompile(`(?m)^\S+\.(Test\w+)\(`) // in a stack, of what ended the process
 )
 
-// failing is the innermost first test that fails; "" when all pass.
-func failing(overlay, pkg string, args ...string) (string, error) {
-	cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", "120s", pkg}, args...)...)
+// failing is the innermost first test that fails, or hangs for longer than the
+// timeout; "" when all pass.
+func failing(overlay string, timeout time.Duration, pkg string, args ...string) (string, error) {
+	cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String(), pkg}, args...)...)
 	cmd.Env = append(os.Environ(), "STSD_SIM_HISTORIES="+histories())
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -164,12 +216,23 @@ func failing(overlay, pkg string, args ...string) (string, error) {
 	case strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
 		return "", fmt.Errorf("the broken code does not compile:\n%s", out)
 	}
-	all := failedTest.FindAllStringSubmatch(string(out), -1)
-	if len(all) == 0 {
-		all = hung.FindAllStringSubmatch(string(out), -1)
+	if test := failedIn(string(out)); test != "" {
+		return strings.TrimPrefix(pkg, "./") + " " + test, nil
+	}
+	return pkg, nil
+}
+
+// failedIn is the innermost first test that failed, as `go test` said; "" none is
+// named.
+func failedIn(said string) string {
+	all := failedTest.FindAllStringSubmatch(said, -1)
+	for _, other := range []*regexp.Regexp{hung, ended} {
+		if len(all) == 0 {
+			all = other.FindAllStringSubmatch(said, -1)
+		}
 	}
 	if len(all) == 0 {
-		return pkg, nil
+		return ""
 	}
 	first := all[0][1]
 	for _, m := range all { // the first leaf below the first name
@@ -177,7 +240,7 @@ func failing(overlay, pkg string, args ...string) (string, error) {
 			first = m[1]
 		}
 	}
-	return strings.TrimPrefix(pkg, "./") + " " + first, nil
+	return first
 }
 
 // histories is how many random ones each broken rule has to survive.

@@ -73,13 +73,23 @@ func play(t *testing.T, engine string) {
 			e.Setenv("STSD_HOST", "unix://"+socket)
 			e.Setenv("NO_COLOR", "1")
 			e.Values[key{}] = s
-			e.Defer(s.clear)
-			return nil
+			e.Defer(func() { s.clear(e.T()) })
+			if engine == "docker" {
+				s.witness, err = watch(ns)
+			}
+			return err
 		},
 		Condition: func(cond string) (bool, error) { return cond == engine, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"daemon": func(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Check(ts.Value(key{}).(*stage).daemon(args))
+			},
+			"until": until,
+			"lives": func(ts *testscript.TestScript, neg bool, args []string) {
+				ts.Check(ts.Value(key{}).(*stage).lives(args))
+			},
+			"saw": func(ts *testscript.TestScript, neg bool, args []string) {
+				ts.Check(ts.Value(key{}).(*stage).saw(args))
 			},
 		},
 	})
@@ -91,6 +101,7 @@ type key struct{}
 type stage struct {
 	engine, dir, ns, pool, socket string
 	cmd                           *exec.Cmd
+	witness                       *witness // of Docker
 }
 
 // shortSocket gives a path that fits into a socket's address.
@@ -153,12 +164,15 @@ func (s *stage) end(sig syscall.Signal) error {
 	return err
 }
 
-// clear removes what the script made, and nothing else.
-func (s *stage) clear() {
+// clear removes what the script made, and nothing else. A simulator that saw
+// what is promised never to happen fails the script.
+func (s *stage) clear(t testscript.T) {
 	_ = s.end(syscall.SIGTERM)
 	if s.engine != "docker" {
+		s.checkPromises(t)
 		return
 	}
+	s.witness.end()
 	filter := "label=stsd.namespace=" + s.ns
 	for _, kind := range [][]string{{"container", "ls", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
 		out, _ := exec.Command("docker", append(kind, "--filter", filter)...).Output()
@@ -168,6 +182,17 @@ func (s *stage) clear() {
 				rm = []string{"container", "rm", "-f", id}
 			}
 			_ = exec.Command("docker", rm...).Run()
+		}
+	}
+}
+
+// checkPromises fails the script when a simulator of it said at its end that a
+// promise was broken.
+func (s *stage) checkPromises(t testscript.T) {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "daemon.log"))
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "promise broken") {
+			t.Fatal(line)
 		}
 	}
 }
