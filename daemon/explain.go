@@ -49,6 +49,9 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan, now time.
 		told.say(m.Message)
 		told.say(text)
 	}
+	if wait := waitOf(plan, m.Name); m.Available && wait != nil && (wait.On == "" || wait.On == m.Name) {
+		told.say(wait.String()) // a guard, or its own hook
+	}
 	told.say(nextTry(culprit, now))
 	for _, a := range plan.Actions {
 		if a.Member == m.Name {

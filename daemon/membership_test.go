@@ -300,6 +300,11 @@ func TestAGuardKeepsAnUpdateWaiting(t *testing.T) {
 		s.apply(text, "image=web:2")
 		want(t, "images", s.images(), "web:1 web:1")
 		want(t, "waiting", s.status().Waiting.For, "guard: 2 members are available and min_available is 2")
+		e, err := s.Explain(t.Context(), "default", "web-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "explain", e.Because[0], "web-1 waits: guard: 2 members are available and min_available is 2")
 		if _, err := s.Apply(t.Context(), func() client.ApplyRequest {
 			r := request(text, "image=web:2")
 			r.Force = true

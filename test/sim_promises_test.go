@@ -296,10 +296,11 @@ func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)
 	if len(made) > 0 {
 		say(4, "members are stopped while others are only being made")
 	}
+	waits := i.orderly() || i.duration("recovery") > 0 // perhaps, for those below
 	for _, o := range i.ordinals() {
 		p, ok := t.pods[o]
 		switch {
-		case i.down(o) && ok && i.orderly(): // perhaps it is not, and the next one waits for it
+		case i.down(o) && ok && waits: // perhaps it is not, and the next one waits for it
 			return
 		case i.down(o):
 			continue
@@ -307,7 +308,7 @@ func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)
 		if !ok && !made[o] && w.provided(t, i, o) {
 			say(4, "members are stopped while %d, which may be made, is missing", o)
 		}
-		if i.orderly() && (!ok || !surelyAvailable(t, &p, i)) {
+		if waits && (!ok || !surelyAvailable(t, &p, i)) {
 			return
 		}
 	}

@@ -1,14 +1,8 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -107,97 +101,4 @@ func TestASizeIsALimitThatIsWatched(t *testing.T) {
 		return nil
 	})
 	w.untouched(before, "web-0")
-}
-
-// quotaDriver is a volume driver of the engine that is told a size; it ends with the
-// test, after the volumes.
-func quotaDriver(t *testing.T) (name string) {
-	t.Helper()
-	name = "stsdtest" + random()
-	if err := os.MkdirAll("/run/docker/plugins", 0o755); err != nil {
-		t.Skipf("a volume driver cannot be offered to the engine: %v", err)
-	}
-	l, err := net.Listen("unix", filepath.Join("/run/docker/plugins", name+".sock"))
-	if err != nil {
-		t.Skipf("a volume driver cannot be offered to the engine: %v", err)
-	}
-	dir := t.TempDir()
-	var mu sync.Mutex
-	made := map[string]bool{}
-	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		var in struct{ Name string }
-		_ = json.NewDecoder(r.Body).Decode(&in) // some requests have none
-		place := filepath.Join(dir, in.Name)
-		volume := map[string]any{"Name": in.Name, "Mountpoint": place}
-		answer := map[string]any{"Err": ""}
-		switch r.URL.Path {
-		case "/Plugin.Activate":
-			answer["Implements"] = []string{"VolumeDriver"}
-		case "/VolumeDriver.Capabilities":
-			answer["Capabilities"] = map[string]string{"Scope": "local"}
-		case "/VolumeDriver.Create":
-			made[in.Name] = true
-			if err := os.MkdirAll(place, 0o777); err != nil {
-				answer["Err"] = err.Error()
-			}
-		case "/VolumeDriver.Remove":
-			delete(made, in.Name)
-			_ = os.RemoveAll(place)
-		case "/VolumeDriver.Get":
-			answer["Volume"] = volume
-			if !made[in.Name] {
-				answer["Err"] = "no such volume"
-			}
-		case "/VolumeDriver.List":
-			answer["Volumes"] = []any{}
-		case "/VolumeDriver.Mount", "/VolumeDriver.Path":
-			answer["Mountpoint"] = place
-		}
-		_ = json.NewEncoder(out).Encode(answer)
-	})}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = srv.Serve(l) }()
-	t.Cleanup(func() { _ = srv.Close(); <-done })
-	return name
-}
-
-func TestAQuotaStaysWithItsVolumeAndIsNewWithANewOne(t *testing.T) {
-	t.Parallel()
-	driver := quotaDriver(t)
-	w := newWorld(t)
-	quota := func(size, image string) spec {
-		s := sized(size)
-		s.replicas, s.image = 2, image
-		s.set = strings.Replace(s.set, "size", fmt.Sprintf("driver = %q\n    size", driver), 1)
-		return s
-	}
-	w.follow(quota("64MiB", ""))
-	before := w.ids("web")
-	w.ok("exec", "web-1", "--", "/demo", "write", "/data/kept", "old")
-
-	if out := w.ok("plan", w.spec(quota("128MiB", ""))); !strings.Contains(out, `volume "data" of web-0, web-1 was made with size 64MiB, not 128MiB and stays so`) {
-		t.Errorf("plan says\n%s", out)
-	}
-	r := w.stsd("apply", "--timeout", following, w.spec(quota("128MiB", "")))
-	if r.code != 0 || !strings.Contains(r.err, "stsd replace "+w.ns+"/web-0 --fresh-volume makes one anew") {
-		t.Errorf("apply does not say what stays: %v", r)
-	}
-	w.untouched(before, "web-0", "web-1")
-	w.follow(quota("128MiB", "stsd-demo:2"))
-	w.prints("old\n", "exec", "web-1", "--", "/demo", "cat", "/data/kept")
-
-	w.ok("replace", "web-0", "--fresh-volume", "--yes", "--timeout", following)
-	w.settled("web", 2)
-	if out := w.ok("status", "web"); strings.Count(out, "made with size 64MiB, not 128MiB") != 1 || !strings.Contains(out, "of 128MiB") {
-		t.Errorf("status says\n%s", out)
-	}
-	w.explains("web-1", "made with size 64MiB, not 128MiB")
-
-	// Another driver is no reason for a member not to start again.
-	other := quota("128MiB", "stsd-demo:1")
-	other.set = strings.Replace(other.set, driver, "local", 1)
-	w.follow(other)
-	w.prints("old\n", "exec", "web-1", "--", "/demo", "cat", "/data/kept")
 }

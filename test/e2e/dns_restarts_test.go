@@ -10,7 +10,7 @@ import (
 )
 
 // someRestarts is how many restarts are enough for a run that has other things to do; STSD_TEST_RESTARTS asks for more.
-const someRestarts = 18
+const someRestarts = 9
 
 // lookingMember is a member whose process looks names up from its first moment to its last, in each way that programs
 // have: its own, those of its peers, which lead to the addresses that they have for life, and the set's, which is never

@@ -10,7 +10,7 @@ import (
 
 // slowly bounds the waits for real servers, which start slowly where other tests run
 // as well.
-const slowly = 15 * time.Minute
+const slowly = 4 * time.Minute
 
 // L17
 func TestEtcdHasItsQuorumAndDataAgainWhenEveryMemberIsKilled(t *testing.T) {

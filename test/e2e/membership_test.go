@@ -240,7 +240,7 @@ func TestHooksGoOnWhenTheDaemonIsKilled(t *testing.T) {
 	w.comesBack("web-0", before["web-0"])
 
 	w.ok("scale", "web", "1", "--detach")
-	begun("web-1", "hook drain in web-1")
+	begun("web-1", "hook drain runs there")
 	if _, err := w.inside("web-1", "touch", "/data/go"); err != nil {
 		t.Fatal(err)
 	}

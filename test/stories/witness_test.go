@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -174,4 +175,15 @@ func eventually(holds func() error) (err error) {
 		}
 	}
 	return err
+}
+
+func TestTheWitnessSeesTwoAtOnce(t *testing.T) {
+	apart := &witness{account: []string{"start web-0", "start web-1", "die web-0", "start web-0"}}
+	if n, err := apart.lives("web-0"); n != 2 || err != nil {
+		t.Errorf("lives = %d, %v; want 2", n, err)
+	}
+	meeting := &witness{account: []string{"start web-0", "start web-1", "start web-0", "die web-0"}}
+	if _, err := meeting.lives("web-0"); err == nil {
+		t.Error("two of web-0 at once are not seen")
+	}
 }
