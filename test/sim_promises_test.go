@@ -168,7 +168,7 @@ func (w *witness) judgeStop(t *turn, i *intent, ordinal int, say func(int, strin
 	switch {
 	case !ok:
 	case i.fits(ordinal) && (w.wished(t, ordinal) || i.down(ordinal)): // the user asked for it
-	case i.fits(ordinal) && t.bereft(i, &p): // nothing can be made from it any more
+	case i.fits(ordinal) && w.bereft(t, i, &p): // nothing can be made from it any more
 	case !i.fits(ordinal):
 		for o, q := range t.pods {
 			if i.orderly() && o > ordinal && !i.fits(o) && !(q.Phase == runtime.Stopped && !i.orderly()) {
@@ -192,17 +192,21 @@ func (w *witness) judgeStop(t *turn, i *intent, ordinal int, say func(int, strin
 }
 
 // bereft tells whether a volume of a pod is gone, while none of its containers
-// runs.
-func (t *turn) bereft(i *intent, p *runtime.Pod) bool {
+// runs. It has the claims of the specs that had its revision, one that was undone
+// too.
+func (w *witness) bereft(t *turn, i *intent, p *runtime.Pod) bool {
 	if p.Phase != runtime.Failed && p.Phase != runtime.Backoff {
 		return false
 	}
-	for _, c := range i.spec.claims() {
-		if !t.disks[jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, p.Ordinal)] {
-			return true
+	claims := i.spec.claims()
+	for _, other := range w.intents[t.set] {
+		if other.update == p.Revision {
+			claims = append(claims, other.spec.claims()...)
 		}
 	}
-	return false
+	return slices.ContainsFunc(claims, func(c claim) bool {
+		return !t.disks[jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, p.Ordinal)]
+	})
 }
 
 // judgeStops counts what is stopped in one turn.
@@ -215,7 +219,7 @@ func (w *witness) judgeStops(t *turn, i *intent, say func(int, string, ...any)) 
 			continue
 		}
 		stops[d.ordinal] = true
-		if i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal) || t.bereft(i, &p)) {
+		if i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal) || w.bereft(t, i, &p)) {
 			continue
 		}
 		switch {

@@ -12,8 +12,7 @@ import (
 // as well.
 const slowly = 4 * time.Minute
 
-// L17
-func TestEtcdHasItsQuorumAndDataAgainWhenEveryMemberIsKilled(t *testing.T) {
+func TestEtcdHasItsQuorumAndDataAgainWhenEveryMemberIsKilled(t *testing.T) { // L17
 	t.Parallel()
 	w := newWorld(t)
 	w.ok("apply", "--timeout", slowly.String(), w.file("etcd.hcl", w.ok("example", "etcd")))

@@ -41,7 +41,6 @@ func run(words []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var survived []string
 	table, err := readPage(page)
 	if err != nil {
 		return err
@@ -49,12 +48,10 @@ func run(words []string) error {
 	chosen := slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
 		return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(r.says, w) })
 	})
-	took, err := whole(dir, chosen)
-	if err != nil {
-		return err
-	}
+	var survived []string
+	t := trial{dir: dir, took: map[string]time.Duration{}}
 	for _, r := range chosen {
-		caught, err := r.broken(dir, took)
+		caught, err := t.caught(r, table[r.says].caught)
 		switch {
 		case err != nil:
 			survived, caught = append(survived, r.says), err.Error()
@@ -74,78 +71,97 @@ func run(words []string) error {
 	return nil
 }
 
-// broken names the first test that fails without the rule; "" when none does. The
-// tests of its own package are asked first, then the conformance table, then the
-// simulation. took is how long each of them takes while nothing is broken.
-func (r rule) broken(dir string, took map[string]time.Duration) (caught string, err error) {
-	overlay, err := r.overlay(dir)
+// A trial breaks rules and asks tests.
+type trial struct {
+	dir string
+	// took is how long tests take, by how they are asked, that pass while nothing is
+	// broken.
+	took map[string]time.Duration
+}
+
+// asked are the arguments of `go test`, the package first.
+type asked []string
+
+// caught names a test that fails without the rule; "" when none does. The one that
+// caught it before is asked first, then the tests of its own package, then those that
+// know the rules from outside.
+func (t *trial) caught(r rule, before string) (string, error) {
+	overlay, err := r.overlay(t.dir)
 	if err != nil {
 		return "", err
 	}
-	for _, where := range append([][]string{r.own()}, shared...) {
-		if caught, err = failingTwice(overlay, patience(took[where[0]]), where); err != nil || caught != "" {
+	for _, tests := range append(usual(before), append([]asked{r.own()}, shared...)...) {
+		if err := t.whole(tests); err != nil {
+			return "", err
+		}
+		if caught, err := failingTwice(overlay, patience(t.took[tests.String()]), tests); err != nil || caught != "" {
 			return caught, err
 		}
 	}
 	return "", nil
 }
 
-// failingTwice is failing, but for tests that pass when they are run again by
-// themselves: they failed of something else.
-func failingTwice(overlay string, timeout time.Duration, where []string) (string, error) {
-	passing := "^$"
-	for {
-		caught, err := failing(overlay, timeout, where[0], append([]string{"-skip", passing}, where[1:]...)...)
-		_, test, named := strings.Cut(caught, " ")
-		if err != nil || !named {
-			return caught, err
-		}
-		test, _, _ = strings.Cut(test, "/")
-		only := "^" + test + "$"
-		if again, err := failing(overlay, timeout, where[0], "-run", only); err != nil || again != "" {
-			return caught, err
-		}
-		passing += "|" + only
+func (a asked) String() string { return strings.Join(a, " ") }
+
+// usual is the test that caught a rule before; none when that is not known.
+func usual(before string) []asked {
+	pkg, test, ok := strings.Cut(before, " ")
+	test, _, _ = strings.Cut(test, "/")
+	if !ok || !strings.HasPrefix(test, "Test") || strings.Contains(test, " ") {
+		return nil
 	}
+	return []asked{{"./" + pkg, "-run", "^" + test + "$"}}
 }
 
 // own are the tests of the package that the rule stands in.
-func (r rule) own() []string { return []string{"./" + filepath.Dir(r.file), "-run", "."} }
+func (r rule) own() asked { return asked{"./" + filepath.Dir(r.file), "-run", "."} }
 
-// shared are those that know the rules from outside.
-var shared = [][]string{{"./test/conformance", "-run", "."}, {"./test", "-run", simulation}}
+// shared are those that know the rules from outside: the conformance table, and the
+// simulation.
+var shared = []asked{{"./test/conformance", "-run", "."}, {"./test", "-run", simulation}}
 
-// whole sees that all tests pass as long as nothing is broken: else each of them
-// would seem to catch something. It tells how long they took.
-func whole(dir string, chosen []rule) (took map[string]time.Duration, err error) {
-	unbroken := filepath.Join(dir, "nothing.json")
+// whole sees that tests pass as long as nothing is broken: else they would seem to
+// catch something.
+func (t *trial) whole(tests asked) error {
+	if _, done := t.took[tests.String()]; done {
+		return nil
+	}
+	unbroken := filepath.Join(t.dir, "nothing.json")
 	if err := os.WriteFile(unbroken, []byte("{}"), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	took = map[string]time.Duration{}
-	all := slices.Clone(shared)
-	for _, r := range chosen {
-		if !slices.ContainsFunc(all, func(where []string) bool { return where[0] == r.own()[0] }) {
-			all = append(all, r.own())
-		}
+	since := time.Now()
+	if fails, err := failingTwice(unbroken, longest, tests); err != nil || fails != "" {
+		return errors.Join(fmt.Errorf("nothing is broken yet, and a test fails: %s", fails), err)
 	}
-	for _, where := range all {
-		since := time.Now()
-		if fails, err := failingTwice(unbroken, longest, where); err != nil || fails != "" {
-			return nil, errors.Join(fmt.Errorf("nothing is broken yet, and a test fails: %s", fails), err)
-		}
-		took[where[0]] = time.Since(since)
-	}
-	return took, nil
+	t.took[tests.String()] = time.Since(since)
+	return nil
 }
 
-// longest is how long the tests of a package may take while nothing is broken.
+// longest is how long tests may take while nothing is broken.
 const longest = 10 * time.Minute
 
 // patience is after how long tests hang, which took so long before: a slow machine
 // catches nothing.
 func patience(took time.Duration) time.Duration {
 	return max(2*time.Minute, 4*took).Round(time.Second)
+}
+
+// failingTwice is failing, but for tests that pass when they are run again by
+// themselves: they failed of something else.
+func failingTwice(overlay string, timeout time.Duration, tests asked) (string, error) {
+	passing := "^$"
+	for {
+		caught, err := failing(overlay, timeout, append(slices.Clone(tests), "-skip", passing))
+		again := usual(caught)
+		if err != nil || again == nil {
+			return caught, err
+		}
+		if still, err := failing(overlay, timeout, again[0]); err != nil || still != "" {
+			return caught, err
+		}
+		passing += "|" + again[0][2]
+	}
 }
 
 // simulation are the tests of package test that need no Docker.
@@ -203,8 +219,8 @@ var (
 
 // failing is the innermost first test that fails, or hangs for longer than the
 // timeout; "" when all pass.
-func failing(overlay string, timeout time.Duration, pkg string, args ...string) (string, error) {
-	cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String(), pkg}, args...)...)
+func failing(overlay string, timeout time.Duration, tests asked) (string, error) {
+	cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String()}, tests...)...)
 	cmd.Env = append(os.Environ(), "STSD_SIM_HISTORIES="+histories())
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -216,8 +232,9 @@ func failing(overlay string, timeout time.Duration, pkg string, args ...string) 
 	case strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
 		return "", fmt.Errorf("the broken code does not compile:\n%s", out)
 	}
+	pkg := strings.TrimPrefix(tests[0], "./")
 	if test := failedIn(string(out)); test != "" {
-		return strings.TrimPrefix(pkg, "./") + " " + test, nil
+		return pkg + " " + test, nil
 	}
 	return pkg, nil
 }

@@ -25,7 +25,7 @@ func pageOf(all []rule, seen map[string]row) string {
 `+"`make mutate`"+` breaks each of these %d rules, one at a time and in a copy of its file, and sees a test fail. It
 writes this page. A rule without a test that fails would be one that nobody would miss.
 
-| rule | stands in | the first test that fails without it | seen on |
+| rule | stands in | a test that fails without it | seen on |
 |---|---|---|---|
 `, len(all))
 	for _, r := range all {

@@ -106,3 +106,22 @@ func TestWhichTestFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTestThatCaughtARuleBeforeIsAskedFirst(t *testing.T) {
+	for before, want := range map[string]string{
+		"daemon/store TestA":                     "./daemon/store -run ^TestA$",
+		"test TestHistories/all/1":               "./test -run ^TestHistories$",
+		"daemon/store":                           "",
+		"":                                       "",
+		nothing:                                  "",
+		"a.go has \"Test x\" 0 times, want once": "",
+	} {
+		got := ""
+		if tests := usual(before); tests != nil {
+			got = tests[0].String()
+		}
+		if got != want {
+			t.Errorf("after %q: %q, want %q", before, got, want)
+		}
+	}
+}
