@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
@@ -42,7 +41,7 @@ func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.Apply
 		return resp, d.planAll(ctx, changes, &resp)
 	}
 	for _, c := range changes {
-		resp.Diagnostics = append(resp.Diagnostics, d.volumeWarnings(ctx, c)...)
+		resp.Diagnostics = append(resp.Diagnostics, d.warnings(ctx, c)...)
 	}
 	if err := d.commit(changes); err != nil {
 		return resp, err
@@ -62,24 +61,6 @@ func applied(c *change) string {
 		return c.key.Name + " unchanged" + c.overrides
 	}
 	return c.key.Name + " configured" + c.overrides
-}
-
-// saying tells which overrides stay on top of the source; "" none.
-func saying(o jobspecs.Overrides) string {
-	var kept []string
-	if o.Replicas != nil {
-		kept = append(kept, fmt.Sprintf("replicas = %d", *o.Replicas))
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
-		kept = append(kept, fmt.Sprintf("container.%s.image = %q", name, o.Images[name]))
-	}
-	if o.Undo != "" {
-		kept = append(kept, "the template of "+o.Undo+" (rolled back)")
-	}
-	if len(kept) == 0 {
-		return ""
-	}
-	return "; on top of the file stay, until an apply of another file: " + strings.Join(kept, ", ")
 }
 
 func (d *Daemon) planAll(ctx context.Context, changes []*change, resp *client.ApplyResponse) error {
@@ -260,8 +241,9 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 		return nil, err
 	}
 	c.trust(credentials(want.template, r.Registries))
-	if c.overrides = saying(want.overrides); c.overrides != "" {
-		c.notes = append(c.notes, strings.TrimPrefix(c.overrides, "; "))
+	if kept := want.overrides.Kept(); kept != "" {
+		c.overrides = "; " + kept
+		c.notes = append(c.notes, kept)
 	}
 	return c, nil
 }
@@ -310,9 +292,7 @@ func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
 		if restarted == "" {
 			restarted = target.Origin.Restarted
 		}
-		if len(images) == 0 {
-			images = target.Origin.Images
-		}
+		images = onTop(target.Origin.Images, images)
 	}
 	w.origin.Images, w.origin.Restarted = images, restarted
 	t, err := dressed(base, images, restarted)
@@ -320,8 +300,19 @@ func (w *wanted) settle(spec *jobspecs.Spec, v *store.View) error {
 	return err
 }
 
+// onTop are the images of a revision with others in their place.
+func onTop(images, others map[string]string) map[string]string {
+	if len(images) == 0 {
+		return others
+	}
+	out := maps.Clone(images)
+	maps.Copy(out, others)
+	return out
+}
+
 // withClaims adds the claims that a template mounts and that are written only in its
-// own source: there is nothing else to make their volumes by, or to keep them by.
+// own source: there is nothing else to make their volumes by. They are kept: what the
+// set says now does not tell that they may go.
 func withClaims(claims []jobspecs.Claim, t jobspecs.Template, source *jobspecs.Spec) []jobspecs.Claim {
 	if source == nil {
 		return claims
@@ -331,6 +322,7 @@ func withClaims(claims []jobspecs.Claim, t jobspecs.Template, source *jobspecs.S
 	for _, c := range source.Set.Claims {
 		known := slices.ContainsFunc(claims, func(o jobspecs.Claim) bool { return o.Name == c.Name })
 		if !known && slices.Contains(mounted, c.Name) {
+			c.OnScaleDown, c.OnDelete = jobspecs.Retain, jobspecs.Retain
 			out = append(out, c)
 		}
 	}

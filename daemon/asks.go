@@ -19,7 +19,7 @@ import (
 func (d *Daemon) ChangeMembers(ctx context.Context, key jobspecs.Key, r client.MembersRequest) (client.Result, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	v, err := d.existing(key, r.Write)
+	v, err := d.existing(ctx, key, r.Write)
 	if err != nil {
 		return client.Result{}, err
 	}
@@ -65,7 +65,7 @@ func chosen(v *store.View, named []int) ([]int, error) {
 			return nil, &client.Problem{
 				Type: client.ProblemNotFound, Status: http.StatusNotFound, Set: v.Record.Set.Name,
 				Title:  fmt.Sprintf("%s has no member %s", v.Record.Set.Name, jobspecs.MemberName(v.Record.Set.Name, o)),
-				Detail: "stsd ps " + typed(v.Record.Set.Namespace, v.Record.Set.Name) + " shows its members",
+				Detail: "stsd ps " + typed(v.Record.Set.Namespace, v.Record.Set.Name),
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func (c *change) stops(w *planner.World) int {
 func (d *Daemon) FreshVolume(ctx context.Context, key jobspecs.Key, r client.FreshVolumeRequest) (client.Result, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	v, err := d.existing(key, r.Write)
+	v, err := d.existing(ctx, key, r.Write)
 	if err != nil {
 		return client.Result{}, err
 	}
@@ -212,6 +212,9 @@ func (d *Daemon) FreshVolume(ctx context.Context, key jobspecs.Key, r client.Fre
 		return client.Result{}, conflict(key, "its spec was lost; apply it again first")
 	}
 	if _, err := chosen(v, []int{r.Ordinal}); err != nil {
+		return client.Result{}, err
+	}
+	if err := d.inTheWay(ctx, v, r.Ordinal); err != nil {
 		return client.Result{}, err
 	}
 	member := jobspecs.MemberName(key.Name, r.Ordinal)

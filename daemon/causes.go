@@ -23,7 +23,7 @@ func causes(m *jobspecs.Member, now time.Time) []string {
 		if text := doing(m, c, now); text != "" {
 			out = append(out, text)
 		}
-		if past(c, now) {
+		if past(m, c, now) {
 			continue
 		}
 		if text := ended(c); text != "" {
@@ -104,18 +104,39 @@ func ended(c *jobspecs.MemberContainer) string {
 	case c.Signal != "":
 		return fmt.Sprintf("%s ended by signal %s", who, c.Signal)
 	case c.ExitCode != nil:
-		return fmt.Sprintf("%s last ended with exit code %d, %d restarts", who, *c.ExitCode, c.Restarts)
+		restarts := "restarts"
+		if c.Restarts == 1 {
+			restarts = "restart"
+		}
+		return fmt.Sprintf("%s last ended with exit code %d, %d %s", who, *c.ExitCode, c.Restarts, restarts)
 	}
 	return ""
 }
 
-// past tells whether a container's last end says nothing of how it is now: it did
-// what it is for, or runs again and is well or has run for long.
-func past(c *jobspecs.MemberContainer, now time.Time) bool {
-	if c.Kind == jobspecs.KindInit && c.ExitCode != nil && *c.ExitCode == 0 {
+// past tells whether a container's last end says nothing of how its member is now:
+// it did what it is for, runs again and is well or has run for long, was not started
+// anew after it, or something else keeps the member.
+func past(m *jobspecs.Member, c *jobspecs.MemberContainer, now time.Time) bool {
+	switch {
+	case c.Kind == jobspecs.KindInit && c.ExitCode != nil && *c.ExitCode == 0:
+		return true
+	case over(c.State):
+		return false
+	case c.State == "running" && (c.Ready || c.StartedAt != nil && now.Sub(*c.StartedAt) >= longAgo):
+		return true
+	case m.Phase == string(runtime.Backoff):
+		return false
+	}
+	return c.State == "paused" || c.Restarts == 0 || !beginning(m.Phase)
+}
+
+// beginning tells whether a phase is one of a member that is not ready yet.
+func beginning(phase string) bool {
+	switch runtime.Phase(phase) {
+	case runtime.Initializing, runtime.Starting, runtime.Running:
 		return true
 	}
-	return c.State == "running" && (c.Ready || c.StartedAt != nil && now.Sub(*c.StartedAt) >= longAgo)
+	return false
 }
 
 // longAgo is after how long the end of a container before is no reason any more.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -50,13 +51,13 @@ func (d *Daemon) load(key jobspecs.Key) (*store.View, error) {
 }
 
 // existing is load for verbs that need the set, with the checks of every write.
-func (d *Daemon) existing(key jobspecs.Key, w client.Write) (*store.View, error) {
+func (d *Daemon) existing(ctx context.Context, key jobspecs.Key, w client.Write) (*store.View, error) {
 	v, err := d.load(key)
 	if err != nil {
 		return nil, err
 	}
 	if v == nil {
-		return nil, notFound(key)
+		return nil, d.notFound(ctx, key)
 	}
 	if v.Record.Deleting != nil {
 		return nil, conflict(key, "it is being deleted")
@@ -139,6 +140,7 @@ func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *sto
 		old := v.Record
 		r.Created, r.Current, r.Formed, r.Paused = old.Created, old.Current, old.Formed, old.Paused
 		r.HooksDone, r.Resumed, r.Rolled, r.Halted = old.HooksDone, old.Resumed, old.Rolled, old.Halted
+		r.Failed = failures(v)
 		c.intent.Expect = old.Generation
 	}
 	c.intent.Record, c.intent.Scope = r, scope
@@ -149,6 +151,22 @@ func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *sto
 	}
 	c.compare()
 	return c, nil
+}
+
+// failures are the stored revisions that were rolled back from. One that was complete
+// since, when it was tried again, is none.
+func failures(v *store.View) []string {
+	all := slices.Clone(v.Record.Failed)
+	if r := v.Record.Rolled; r != nil && !slices.Contains(all, r.From) {
+		all = append(all, r.From)
+	}
+	var out []string
+	for _, name := range all {
+		if name != v.Record.Current && revisionNamed(v, name) != nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // forget drops what is true of a revision that is not wanted any more.
@@ -296,16 +314,51 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 		return p, err
 	}
 	p.Steps = planner.Steps(s.world)
+	if s.world.Deleting != nil {
+		p.Steps = append(p.Steps, staying(&s.world, p.Steps)...)
+	}
+	p.Warnings = append(p.Warnings, held(&c.intent.Record)...)
 	p.Warnings = append(p.Warnings, d.volumeNotes(ctx, c, &s)...)
+	p.Warnings = append(p.Warnings, pendingAccesses(c, &s, p.Steps)...)
 	p.Warnings = append(p.Warnings, d.forebodings(ctx, s, made(p.Steps, c.name))...)
 	for _, step := range p.Steps {
 		if step.Op != jobspecs.OpKeep && step.Op != jobspecs.OpKeepVolume {
 			p.Changes = true
 		}
 	}
-	p.Changes = p.Changes || !c.same && (c.before == nil || len(c.diff) > 0 || c.intent.Revision != nil)
+	p.Changes = p.Changes || !c.same && (c.before == nil || c.intent.Record.Deleting != nil || len(c.diff) > 0 || c.intent.Revision != nil)
 	fillEmpty(&p)
 	return p, nil
+}
+
+// held says that the rollout stands still, so that nobody wonders why all are kept.
+func held(r *store.Record) []string {
+	name := typed(r.Set.Namespace, r.Set.Name)
+	switch {
+	case r.Deleting != nil:
+		return nil
+	case r.Paused:
+		return []string{"the rollout is paused: no outdated member is replaced until stsd rollout resume " + name}
+	case r.Halted != nil && r.Halted.Revision == r.Update && r.Set.Update.OnFailure != jobspecs.FailWait:
+		return []string{"the rollout failed and stands still: no outdated member is replaced until stsd rollout resume " + name + ", or another template"}
+	}
+	return nil
+}
+
+// staying are the volumes that outlive a set that is being deleted.
+func staying(w *planner.World, steps []jobspecs.Step) []jobspecs.Step {
+	goes := map[string]bool{}
+	for _, s := range steps {
+		goes[s.Volume] = s.Op == jobspecs.OpDeleteVolume
+	}
+	var out []jobspecs.Step
+	for _, name := range slices.Sorted(maps.Keys(w.Volumes)) {
+		if !goes[name] {
+			member := jobspecs.MemberName(w.Set.Name, w.Volumes[name].Ordinal)
+			out = append(out, jobspecs.Step{Op: jobspecs.OpKeepVolume, Member: member, Volume: name, Why: "stays when the set is gone"})
+		}
+	}
+	return out
 }
 
 // foresee is a look at the world as it would be if the change were stored.
@@ -412,7 +465,8 @@ func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtim
 // forebodings are what would keep new members from starting: images that are
 // not here, host ports in use.
 func (d *Daemon) forebodings(ctx context.Context, s sight, targets []planner.Target) []string {
-	var out []string
+	specs := d.renderings(&s.view, d.env(&s), targets, s.subnet)
+	out := d.missingNetworks(ctx, targets, specs)
 	images, _ := d.parts.Engine.(runtime.Images)
 	ports, _ := d.parts.Engine.(runtime.Ports)
 	seen := map[string]bool{}
@@ -422,7 +476,6 @@ func (d *Daemon) forebodings(ctx context.Context, s sight, targets []planner.Tar
 			out = append(out, text)
 		}
 	}
-	specs := d.renderings(&s.view, d.env(&s), targets, s.subnet)
 	for _, t := range targets {
 		r := specs[t]
 		if r.Err != nil {
@@ -445,6 +498,53 @@ func (d *Daemon) forebodings(ctx context.Context, s sight, targets []planner.Tar
 				}
 			}
 		}
+	}
+	return out
+}
+
+// missingNetworks are the networks that members are to join and that are not there.
+func (d *Daemon) missingNetworks(ctx context.Context, targets []planner.Target, specs map[planner.Target]planner.Rendered) []string {
+	engine, ok := d.parts.Engine.(runtime.Joins)
+	if !ok {
+		return nil
+	}
+	members := map[string][]string{}
+	for _, t := range targets {
+		spec := specs[t].Spec
+		for _, network := range spec.Networks {
+			members[network] = append(members[network], spec.Name)
+		}
+	}
+	var out []string
+	for _, network := range slices.Sorted(maps.Keys(members)) {
+		if missing := engine.MissingNetwork(ctx, network); missing != "" {
+			out = append(out, strings.Join(members[network], ", ")+": "+missing)
+		}
+	}
+	return out
+}
+
+// warnings are what a plan would say of a change that is about to be stored, where it
+// is of weight: members that will not start for want of a network, and what stays as
+// it is. What cannot be looked at now keeps nobody from changing it.
+func (d *Daemon) warnings(ctx context.Context, c *change) []jobspecs.Diagnostic {
+	if c.same {
+		return nil
+	}
+	s, err := d.foresee(ctx, c)
+	if err != nil {
+		return nil
+	}
+	steps := planner.Steps(s.world)
+	notes := pendingAccesses(c, &s, steps)
+	if c.before != nil && c.claimsChange() {
+		notes = append(notes, d.volumeNotes(ctx, c, &s)...)
+	}
+	targets := made(steps, c.name)
+	notes = append(notes, d.missingNetworks(ctx, targets, d.renderings(&s.view, s.env, targets, s.subnet))...)
+	var out []jobspecs.Diagnostic
+	for _, note := range notes {
+		out = append(out, jobspecs.Diagnostic{Severity: "warning", Summary: c.key.Name + ": " + note})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,14 +13,14 @@ import (
 
 // hasContainer refuses a container that a member is known not to have, and says
 // which it has. "" is the first main one.
-func (d *Daemon) hasContainer(name runtime.PodName, container string) error {
+func (d *Daemon) hasContainer(ctx context.Context, name runtime.PodName, container string) error {
 	key, err := d.setOf(name.Namespace, name.Name)
 	if err != nil {
-		return nil // the engine knows whether there is something of it
+		return d.orStray(ctx, name.Namespace, name.Name, nil) // else the engine knows whether there is something of it
 	}
 	r, err := d.store.Get(key)
 	if err != nil {
-		return notFoundOr(key, err)
+		return d.notFoundOr(ctx, key, err)
 	}
 	s := d.statusOf(key, &r)
 	for i := range s.Members {

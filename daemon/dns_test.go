@@ -48,6 +48,7 @@ type resolvingConfig struct {
 	log      hclog.Logger
 	down     bool // the engine does not answer
 	resolve  func(up map[string]bool) error
+	around   func(commit func() error) error
 }
 
 func resolve(t *testing.T, dir string, c resolvingConfig) *resolving {
@@ -55,7 +56,7 @@ func resolve(t *testing.T, dir string, c resolvingConfig) *resolving {
 	r := &resolving{t: t}
 	d, err := New(Config{
 		DataDir: dir, HostsFile: filepath.Join(dir, "no-hosts"), DNSListen: c.listen, DNSForwardOff: true, Log: c.log,
-		Store: store.Options{NoSync: true},
+		Store: store.Options{NoSync: true, Around: c.around},
 		Engine: func(id string, h Hooks) (Parts, error) {
 			r.world = sim.New(sim.Config{Daemon: id, Pool: netip.MustParsePrefix("198.18.0.0/16")})
 			r.world.Program("web:1", c.program)

@@ -131,7 +131,7 @@ func (d *Daemon) TraceDNS(ctx context.Context, name string, start func() error, 
 func traced(q dns.Query, missed int) client.DNSTraced {
 	return client.DNSTraced{
 		Time: q.Time, Client: q.Client.String(), At: q.At.String(), TCP: q.TCP, Name: q.Name, Type: q.Type, Rcode: q.Rcode,
-		Records: q.Records, Why: q.Why, Cut: q.Cut, Microseconds: q.Took.Microseconds(), Missed: missed,
+		Records: q.Records, Why: q.Why, Foreign: q.Foreign, Cut: q.Cut, Microseconds: q.Took.Microseconds(), Missed: missed,
 	}
 }
 

@@ -21,6 +21,10 @@ const (
 	orphaned = "Orphaned"
 )
 
+// hookRuns is the reason of an event of a hook that begins: the only normal one that
+// is tried again and again.
+const hookRuns = "HookRuns"
+
 // recorder keeps events: in memory at once, on disk in batches. One that
 // repeats is counted.
 type recorder struct {
@@ -62,8 +66,8 @@ func newRecorder(s *store.Store, failed func(error)) (*recorder, error) {
 	return r, nil
 }
 
-// record notes that something happened. The same news about the same member
-// within an hour is counted, not repeated.
+// record notes that something happened. The same trouble of the same member, or
+// try of its hook, within an hour is counted, not repeated.
 func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +81,7 @@ func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string
 		if o.Namespace == set.Namespace && o.Set == set.Name && (o.Reason == deleted || o.Reason == orphaned) {
 			break // what was before happened to another set of that name
 		}
-		if o.Namespace == set.Namespace && o.Set == set.Name && o.Member == member && kind == warning &&
+		if o.Namespace == set.Namespace && o.Set == set.Name && o.Member == member && (kind == warning || reason == hookRuns) &&
 			o.Reason == reason && o.Message == message && now.Sub(o.Time) < time.Hour {
 			e.Count, e.FirstTime = o.Count+1, o.FirstTime
 			e.n = o.n

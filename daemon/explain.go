@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -72,6 +73,25 @@ func explain(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan, now time.
 	return e
 }
 
+// culprit is the member that one which is not available waits for in the end: itself,
+// when it waits for none.
+func culprit(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) *jobspecs.Member {
+	seen := map[string]bool{}
+	for at := m; !m.Available; {
+		seen[at.Name] = true
+		wait := waitOf(plan, at.Name)
+		if wait == nil {
+			return at
+		}
+		on := memberNamed(s, wait.On, at.Name)
+		if on == nil || seen[on.Name] {
+			return at
+		}
+		at = on
+	}
+	return m
+}
+
 // wayBack is how to leave a rollout that is stalled for the revision before.
 func wayBack(s jobspecs.Status, m *jobspecs.Member) []string {
 	if s.UpdateRevision == s.CurrentRevision || s.CurrentRevision == "" || m.Revision != s.UpdateRevision || !holds(s, jobspecs.CondStalled) {
@@ -137,6 +157,8 @@ func unmade(m *jobspecs.Member) bool {
 // sentenceOf says in one sentence how a member is.
 func sentenceOf(m *jobspecs.Member, now time.Time) string {
 	switch {
+	case unmade(m) && m.Reason != "" && m.Reason != planner.ReasonNotCreated:
+		return fmt.Sprintf("%s is not created yet (%s)", m.Name, m.Reason)
 	case unmade(m):
 		return m.Name + " is not created yet"
 	case m.Available && m.Phase == string(runtime.Running):
@@ -203,7 +225,7 @@ func (c *telling) setReasons(s jobspecs.Status, m *jobspecs.Member) []string {
 		}
 	}
 	if m.Stale {
-		out = append(out, "its next start renders self and set anew (stale)")
+		out = append(out, cmp.Or(m.StaleWhy, "its next start renders self and set anew")+" (stale)")
 	}
 	return out
 }

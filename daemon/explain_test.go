@@ -254,8 +254,44 @@ func TestWhatAContainerEndedWithLongAgoIsNoReason(t *testing.T) {
 	if got := causes(&m, noon); len(got) > 0 {
 		t.Errorf("causes = %q, want none", got)
 	}
-	m.Containers[2].StartedAt = ago(time.Minute)
-	if got, want := causes(&m, noon), []string{"container web last ended with exit code 1, 0 restarts"}; !reflect.DeepEqual(got, want) {
+	m.Containers[2].StartedAt, m.Containers[2].Restarts = ago(time.Minute), 1
+	if got, want := causes(&m, noon), []string{"container web last ended with exit code 1, 1 restart"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("causes = %q, want %q", got, want)
+	}
+}
+
+func TestAnOldEndIsToldOnlyWhereItExplains(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(m *jobspecs.Member, c *jobspecs.MemberContainer)
+		told bool
+	}{
+		"paused, after a crash of before": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, m.Reason, c.State, c.Signal, c.Restarts = "Running", runtime.ReasonPaused, "paused", "SIGKILL", 1
+		}, false},
+		"an ordinary start": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, c.State, c.ExitCode = "Starting", "running", code(0)
+		}, false},
+		"a start after a crash": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, c.State, c.ExitCode, c.Restarts = "Starting", "running", code(3), 1
+		}, true},
+		"unready since a crash": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, m.Reason, c.State, c.ExitCode, c.Restarts = "Running", runtime.ReasonNotReady, "running", code(3), 1
+		}, true},
+		"another reason to fail": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, m.Reason, c.State, c.ExitCode, c.Restarts = "Failed", runtime.ReasonNameTaken, "waiting", code(3), 1
+		}, false},
+		"in back-off": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, m.Reason, c.State, c.ExitCode = "Backoff", runtime.ReasonExited, "waiting", code(3)
+		}, true},
+		"just ended": {func(m *jobspecs.Member, c *jobspecs.MemberContainer) {
+			m.Phase, c.State, c.ExitCode = "Stopping", "exited", code(3)
+		}, true},
+	} {
+		m := jobspecs.Member{Name: "web-0", Containers: []jobspecs.MemberContainer{{Name: "web", Kind: jobspecs.KindMain, StartedAt: ago(time.Minute)}}}
+		c.edit(&m, &m.Containers[0])
+		told := strings.Contains(strings.Join(causes(&m, noon), "\n"), "ended")
+		if told != c.told {
+			t.Errorf("%s: because %q; the last end is told: %v, want %v", name, causes(&m, noon), told, c.told)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (l *loop) startHook(ctx context.Context, s *sight, a planner.Action) {
 	run := &hookRun{action: a}
 	l.hooks[key] = run
 	view := *s // the loop makes another one for its next turn
-	l.d.events.record(l.key, l.memberOf(a.For), normal, "HookRuns", a.String())
+	l.d.events.record(l.key, l.memberOf(a.For), normal, hookRuns, a.String())
 	l.hooking.Go(func() {
 		defer l.kick()
 		run.end(l.runHooks(ctx, &view, a))

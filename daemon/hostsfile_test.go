@@ -7,10 +7,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/dns"
 	"github.com/stsd/stsd/jobspecs"
@@ -121,20 +121,20 @@ func TestAMemberIsFoundWhereItWasPublishedWhenItStarted(t *testing.T) {
 		Name: "redis-1", Ordinal: 1, Address: netip.MustParseAddr("10.87.0.11"),
 		Containers: []jobspecs.Container{{Name: "redis", Ports: []jobspecs.Port{{Name: "client", Container: 6379, Protocol: "tcp"}}}},
 	}
-	rendered := func(mode string) planner.Rendered {
+	rendered := func(mode string) jobspecs.PodSpec {
 		s := spec
 		s.Publish(mode)
-		return planner.Rendered{Spec: s, Digest: s.Digest()}
+		return s
 	}
 	for _, now := range hostAccessModes {
 		for _, before := range hostAccessModes {
-			p := &runtime.Pod{Started: rendered(before).Digest}
+			p := &runtime.Pod{StartedAt: time.Now(), Published: rendered(before).Containers[0].Ports}
 			if got := runsWith(p, rendered(now), now); got != before {
 				t.Errorf("started with %s, the set says %s: found by %s", before, now, got)
 			}
 		}
-		old := &runtime.Pod{Started: "another rendering"}
-		for what, p := range map[string]*runtime.Pod{"not there": nil, "not started": {}, "old in more than this": old} {
+		old := &runtime.Pod{StartedAt: time.Now(), Published: []jobspecs.Port{{Container: 1, Host: 1}}}
+		for what, p := range map[string]*runtime.Pod{"not there": nil, "not started": {}, "published as by no mode": old} {
 			if got := runsWith(p, rendered(now), now); got != now {
 				t.Errorf("a member that is %s is found by %s, want what the set says, %s", what, got, now)
 			}

@@ -55,7 +55,7 @@ func (l *loop) learnPods(f *store.Facts, s *sight) {
 		if s.world.IsAvailable(p) {
 			m.Once = p.Revision
 		}
-		m.Trying = trying(s, p)
+		m = s.world.Clock(m, p)
 		if hasRun(p) {
 			l.learnImages(f, s, p)
 		}
@@ -197,7 +197,7 @@ func unused(f *store.Facts, s *sight, ordinal int) {
 // its deadline has not begun. With fresh volumes it joins anew.
 func learnMade(f *store.Facts, s *sight, a planner.Action) {
 	m := known(f, s, a.Ordinal)
-	m.Trying = time.Time{}
+	m.Trying, m.Resting = time.Time{}, time.Time{}
 	if m.Ask != planner.AskNone {
 		if f.Answered == nil {
 			f.Answered = map[int]planner.Ask{}
@@ -209,18 +209,6 @@ func learnMade(f *store.Facts, s *sight, a planner.Action) {
 	}
 	m.Ask = planner.AskNone
 	f.Members[a.Ordinal] = m
-}
-
-// trying is since when a pod uses up the deadline of its rollout; zero: it does not.
-func trying(s *sight, p *runtime.Pod) time.Time {
-	since := s.world.Members[p.Ordinal].Trying
-	switch {
-	case !s.world.Tries(p):
-		return time.Time{}
-	case since.IsZero():
-		return s.world.Now
-	}
-	return since
 }
 
 // learnMembership notes who belongs to the set. All that are there when it forms do.
@@ -279,8 +267,9 @@ func live(s *sight) map[string]bool {
 // same compares without the monotonic clock, which the store does not keep.
 func same(a, b planner.Member) bool {
 	equal := a.ReadySince.Equal(b.ReadySince)
-	equal = equal && a.Trying.Equal(b.Trying)
+	equal = equal && a.Trying.Equal(b.Trying) && a.Resting.Equal(b.Resting)
 	a.ReadySince, b.ReadySince = time.Time{}, time.Time{}
 	a.Trying, b.Trying = time.Time{}, time.Time{}
+	a.Resting, b.Resting = time.Time{}, time.Time{}
 	return equal && a == b
 }

@@ -31,7 +31,10 @@ type sight struct {
 // from memory, and how long one has been ready is said of that moment.
 func (l *loop) look(ctx context.Context) (sight, error) {
 	var s sight
-	vols, err := l.d.parts.Volumes.List(ctx, l.key)
+	if err := l.d.Ready(); err != nil { // nothing is asked that would wait for it
+		return s, err
+	}
+	vols, err := l.listVolumes(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -53,6 +56,20 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	l.render(&s)
 	l.hush(&s.world)
 	return s, l.holdPorts(&s)
+}
+
+// lookTime is how long the engine has to answer a look.
+const lookTime = 30 * time.Second
+
+// listVolumes are those of the set; an engine that does not say is out of reach.
+func (l *loop) listVolumes(ctx context.Context) ([]volumes.Volume, error) {
+	within, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	vols, err := l.d.parts.Volumes.List(within, l.key)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: it does not list volumes within %s", runtime.ErrUnreachable, lookTime)
+	}
+	return vols, err
 }
 
 // guard is what the guard of a set comes to. One that cannot be worked out lets
@@ -113,7 +130,7 @@ func counting(v *store.View) map[int]planner.Member {
 	out := maps.Clone(v.Members)
 	for o, m := range out {
 		if !m.Trying.IsZero() && m.Trying.Before(resumed) {
-			m.Trying = resumed
+			m.Trying, m.Resting = resumed, time.Time{}
 			out[o] = m
 		}
 	}
@@ -316,6 +333,22 @@ func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinal
 		return out
 	}
 	env.Revision, env.ImageIDs = rev.Name, rev.ImageIDs
+	out = d.renderAs(v, rev, env, ordinals, subnet)
+	steady := out
+	if !env.IsSteady() {
+		steady = d.renderAs(v, rev, env.Steady(), ordinals, subnet)
+	}
+	for i := range out {
+		if steady[i].Err == nil {
+			out[i].Steady, out[i].Spec.Steady = steady[i].Spec, steady[i].Digest
+		}
+	}
+	return out
+}
+
+// renderAs renders members of a stored revision as env has it.
+func (d *Daemon) renderAs(v *store.View, rev *jobspecs.Revision, env hcl.Env, ordinals []int, subnet netip.Prefix) []planner.Rendered {
+	out := make([]planner.Rendered, len(ordinals))
 	var key []byte
 	if hcl.Sensitive(rev.Template) || hcl.SensitiveSet(&v.Record.Set) {
 		key = d.store.HashKey()

@@ -114,6 +114,7 @@ func (l *loop) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.hooking.Wait()
 	defer cancel()
+	l.await(ctx)
 	blind := 0 // looks that failed in a row
 	for ctx.Err() == nil {
 		wake, again, err := l.once(ctx)
@@ -138,17 +139,28 @@ func (l *loop) run(ctx context.Context) {
 // once is one turn. again tells that something was done or learned, so that the
 // world is another one now.
 func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error) {
-	m, start := l.d.metrics, time.Now()
+	start := time.Now()
 	s, err := l.look(ctx)
-	m.looked(err)
+	l.d.metrics.looked(err)
 	if err != nil {
 		return time.Time{}, false, err
 	}
-	m.took(stepLook, start)
+	l.d.metrics.took(stepLook, start)
+	wake, again, err = l.turn(ctx, s)
+	if err != nil && l.d.names != nil { // it could not be stored, and was seen all the same
+		l.d.names.put(l.key, l.d.namesOf(&s, planner.Plan{}))
+	}
+	return wake, again, err
+}
+
+// turn decides on what was seen, and does it. An error is one of the store: nothing
+// was done.
+func (l *loop) turn(ctx context.Context, s sight) (wake time.Time, again bool, err error) {
+	m := l.d.metrics
 	if news, err := l.harvest(&s); err != nil || news {
 		return time.Time{}, news, err
 	}
-	start = time.Now()
+	start := time.Now()
 	plan := planner.Next(s.world)
 	m.took(stepDecide, start)
 	if s.view.Record.Lost && s.world.Deleting == nil {
@@ -171,6 +183,14 @@ func (l *loop) once(ctx context.Context) (wake time.Time, again bool, err error)
 	m.took(stepAct, start)
 	l.hand(ctx, &s)
 	return earliest(plan.Wake, retry), did || learned, nil
+}
+
+// await waits for the engine's first answer, or for its first refusal: until then it
+// cannot be said to be out of reach. An engine hints at both.
+func (l *loop) await(ctx context.Context) {
+	for errors.Is(l.d.Ready(), runtime.ErrConnecting) && time.Now().Before(l.d.patience) && ctx.Err() == nil {
+		l.sleep(ctx, l.d.patience)
+	}
 }
 
 func (l *loop) sleep(ctx context.Context, wake time.Time) {

@@ -382,6 +382,35 @@ func TestARolloutThatFailedIsRolledBack(t *testing.T) {
 	})
 }
 
+// A container that is started again and again uses up the deadline as one that never is
+// ready does.
+func TestARolloutThatCrashesIsRolledBack(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		web2 sim.Program
+	}{
+		{"at once", sim.Program{ExitAfter: time.Second, ExitCode: 1, NeverReady: true}},
+		{"later", sim.Program{ExitAfter: 40 * time.Second, ExitCode: 1, NeverReady: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.world.Program("web:2", c.web2)
+				text := ready("update {\ndeadline = \"10m\"\non_failure = \"rollback\"\n}")
+				first := s.apply(text)
+				s.apply(text, "image=web:2")
+				time.Sleep(5 * time.Minute)
+				want(t, "images before", s.images(), "web:1 web:2")
+				time.Sleep(6 * time.Minute)
+				s.settle()
+				want(t, "images", s.images(), "web:1 web:1")
+				if c := s.condition(jobspecs.CondRolledBack); !c.Status || !strings.Contains(c.Message, first.Revision) {
+					t.Errorf("condition = %+v", c)
+				}
+			})
+		})
+	}
+}
+
 func TestARolloutThatWasTakenBackIsTriedAgain(t *testing.T) {
 	play(t, func(s *stage) {
 		s.broken()

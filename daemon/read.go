@@ -23,17 +23,17 @@ var _ api.Service = (*Daemon)(nil)
 
 // Status is the newest snapshot of a set, with the stored generation: a reader
 // sees by observed_generation whether it is of what was stored last.
-func (d *Daemon) Status(_ context.Context, key jobspecs.Key) (jobspecs.Status, error) {
+func (d *Daemon) Status(ctx context.Context, key jobspecs.Key) (jobspecs.Status, error) {
 	r, err := d.store.Get(key)
 	if err != nil {
-		return jobspecs.Status{}, notFoundOr(key, err)
+		return jobspecs.Status{}, d.notFoundOr(ctx, key, err)
 	}
 	return d.statusOf(key, &r), nil
 }
 
-func notFoundOr(key jobspecs.Key, err error) error {
+func (d *Daemon) notFoundOr(ctx context.Context, key jobspecs.Key, err error) error {
 	if p, ok := storeProblem(err).(*client.Problem); ok && p.Type == client.ProblemNotFound {
-		return notFound(key)
+		return d.notFound(ctx, key)
 	}
 	return err
 }
@@ -46,18 +46,17 @@ func (d *Daemon) statusOf(key jobspecs.Key, r *store.Record) jobspecs.Status {
 			return out
 		}
 	}
-	return jobspecs.Status{
-		Namespace: key.Namespace, Name: key.Name, Replicas: r.Replicas, UpdateRevision: r.Update, CurrentRevision: r.Current,
-		Generation: r.Generation, Paused: r.Paused, Deleting: r.Deleting != nil, Created: r.Created,
-		Conditions: []jobspecs.Condition{{Type: jobspecs.CondProgressing, Status: true, Reason: "Working", Message: "not looked at yet"}},
-		Members:    []jobspecs.Member{}, Volumes: []jobspecs.VolumeStatus{}, Endpoints: []jobspecs.Endpoint{},
+	v, err := d.store.Look(key)
+	if err != nil {
+		v.Record = *r
 	}
+	return d.unseen(&v, reasonUnseen, "not looked at yet")
 }
 
 // WatchStatus gives the status now and at every change, the newest only.
 func (d *Daemon) WatchStatus(ctx context.Context, key jobspecs.Key) (<-chan jobspecs.Status, error) {
 	if _, err := d.store.Get(key); err != nil {
-		return nil, notFoundOr(key, err)
+		return nil, d.notFoundOr(ctx, key, err)
 	}
 	out := make(chan jobspecs.Status)
 	go func() { // ends with ctx or with the set; the caller ends ctx
@@ -132,7 +131,7 @@ func stateWord(s jobspecs.Status) string {
 	switch {
 	case s.Deleting:
 		return "Deleting"
-	case is[jobspecs.CondAvailable].Reason == runtime.ReasonUnreachable:
+	case is[jobspecs.CondAvailable].Reason == runtime.ReasonUnreachable, is[jobspecs.CondAvailable].Reason == reasonUnseen:
 		return "Unknown"
 	case is[jobspecs.CondStalled].Status:
 		return "Stalled"
@@ -147,7 +146,7 @@ func stateWord(s jobspecs.Status) string {
 }
 
 // Members lists the members of all sets of a namespace, or of all.
-func (d *Daemon) Members(_ context.Context, namespace string) ([]jobspecs.Member, error) {
+func (d *Daemon) Members(ctx context.Context, namespace string) ([]jobspecs.Member, error) {
 	records, err := d.store.Records()
 	if err != nil {
 		return nil, err
@@ -158,14 +157,14 @@ func (d *Daemon) Members(_ context.Context, namespace string) ([]jobspecs.Member
 			out = append(out, d.statusOf(records[i].Key(), &records[i]).Members...)
 		}
 	}
-	return out, nil
+	return append(out, d.strayMembers(ctx, namespace)...), nil
 }
 
 // History lists the revisions of a set by number.
 func (d *Daemon) History(ctx context.Context, key jobspecs.Key) ([]jobspecs.HistoryRow, error) {
 	v, err := d.store.Look(key)
 	if err != nil {
-		return nil, notFoundOr(key, err)
+		return nil, d.notFoundOr(ctx, key, err)
 	}
 	running := map[string][]string{}
 	for _, m := range d.statusOf(key, &v.Record).Members {
@@ -184,7 +183,7 @@ func (d *Daemon) History(ctx context.Context, key jobspecs.Key) ([]jobspecs.Hist
 			row.Changes = append(row.Changes, hcl.Diff(before, r.Template)...)
 		}
 		before = r.Template
-		row.Template, row.Source = d.shown(&r)
+		row.Template, row.Source = d.shown(key.Name, &r)
 		if row.Members == nil {
 			row.Members = []string{}
 		}
@@ -197,10 +196,10 @@ func (d *Daemon) History(ctx context.Context, key jobspecs.Key) ([]jobspecs.Hist
 }
 
 // Source is what the user wrote last.
-func (d *Daemon) Source(_ context.Context, key jobspecs.Key) (client.StoredSource, error) {
+func (d *Daemon) Source(ctx context.Context, key jobspecs.Key) (client.StoredSource, error) {
 	r, err := d.store.Get(key)
 	if err != nil {
-		return client.StoredSource{}, notFoundOr(key, err)
+		return client.StoredSource{}, d.notFoundOr(ctx, key, err)
 	}
 	if r.Lost {
 		return client.StoredSource{}, conflict(key, "its spec was lost; apply it again")
@@ -241,7 +240,7 @@ func (d *Daemon) Logs(ctx context.Context, name runtime.PodName, o runtime.LogOp
 	if !ok {
 		return unsupported("logs")
 	}
-	if err := d.hasContainer(name, o.Container); err != nil {
+	if err := d.hasContainer(ctx, name, o.Container); err != nil {
 		return err
 	}
 	err := logs.Logs(ctx, name, o, stdout, stderr)
@@ -257,7 +256,7 @@ func (d *Daemon) Exec(ctx context.Context, name runtime.PodName, o runtime.ExecO
 	if !ok {
 		return 0, unsupported("exec")
 	}
-	if err := d.hasContainer(name, o.Container); err != nil {
+	if err := d.hasContainer(ctx, name, o.Container); err != nil {
 		return 0, err
 	}
 	code, err := execs.Exec(ctx, name, o)
@@ -300,7 +299,7 @@ func (d *Daemon) Ready() error {
 func (d *Daemon) Explain(ctx context.Context, namespace, member string) (jobspecs.Explanation, error) {
 	key, err := d.setOf(namespace, member)
 	if err != nil {
-		return jobspecs.Explanation{}, err
+		return jobspecs.Explanation{}, d.orStray(ctx, namespace, member, err)
 	}
 	s, err := d.Status(ctx, key)
 	if err != nil {
@@ -315,13 +314,14 @@ func (d *Daemon) Explain(ctx context.Context, namespace, member string) (jobspec
 	for i := range s.Members {
 		if s.Members[i].Name == member {
 			e := explain(s, &s.Members[i], plan, time.Now())
+			d.explainLost(ctx, s, culprit(s, &s.Members[i], plan), &e)
 			e.Events = d.lastEvents(key, member, s.Created, 10)
 			return e, nil
 		}
 	}
 	return jobspecs.Explanation{}, &client.Problem{
 		Type: client.ProblemNotFound, Title: fmt.Sprintf("set %s has no member %s", key.Name, member), Status: http.StatusNotFound,
-		Detail: fmt.Sprintf("stsd ps %s shows its members", key.Name),
+		Detail: "stsd ps " + typed(key.Namespace, key.Name),
 	}
 }
 
@@ -336,11 +336,11 @@ func (d *Daemon) setOf(namespace, member string) (jobspecs.Key, error) {
 	if _, err := d.store.Get(jobspecs.Key{Namespace: namespace, Name: member}); err == nil {
 		return jobspecs.Key{}, &client.Problem{
 			Type: client.ProblemInvalid, Title: fmt.Sprintf("%s is a set; name one of its members", member), Status: http.StatusUnprocessableEntity,
-			Detail: fmt.Sprintf("as in stsd explain %s-0; stsd status %s tells about the set", member, member),
+			Detail: fmt.Sprintf("stsd explain %s-0, or stsd status %s for the set", typed(namespace, member), typed(namespace, member)),
 		}
 	}
 	return jobspecs.Key{}, &client.Problem{
-		Type: client.ProblemNotFound, Title: fmt.Sprintf("no member %s in namespace %s", member, namespace), Status: http.StatusNotFound, Detail: "stsd ps -A shows what there is",
+		Type: client.ProblemNotFound, Title: fmt.Sprintf("no member %s in namespace %s", member, namespace), Status: http.StatusNotFound, Detail: "stsd ps -A",
 	}
 }
 

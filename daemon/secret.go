@@ -169,7 +169,7 @@ func (d *Daemon) RemoveSecret(_ context.Context, namespace, name string, r clien
 
 func noSecret(namespace, name string, err error) error {
 	if !errors.Is(err, store.ErrNoSecret) {
-		return err
+		return storeProblem(err)
 	}
 	return &client.Problem{
 		Type: client.ProblemNotFound, Title: fmt.Sprintf("no secret %s in namespace %s", name, namespace), Status: http.StatusNotFound,
@@ -188,10 +188,11 @@ func secretInUse(name string, users []string) error {
 	return p
 }
 
-// shown is what may be shown of a revision.
-func (d *Daemon) shown(r *jobspecs.Revision) (jobspecs.Template, []jobspecs.Source) {
+// shown is what may be shown of a set's revision: its source with the images that were
+// set beside it.
+func (d *Daemon) shown(set string, r *jobspecs.Revision) (jobspecs.Template, []jobspecs.Source) {
 	sources, _ := hcl.RedactedScope(r.Origin.Source, r.Origin.Inputs)
-	return hcl.Redacted(r.Template, d.store.HashKey()), sources
+	return hcl.Redacted(r.Template, d.store.HashKey()), hcl.WithImagesShown(sources, set, r.Origin.Images)
 }
 
 // parcel is what a plan keeps for its apply where it must not be read: the

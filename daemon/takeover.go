@@ -132,8 +132,33 @@ func (d *Daemon) strays(ctx context.Context) []jobspecs.Key {
 	})
 }
 
-// stateStray is the state of a row that is no set.
-const stateStray = "Stray"
+// stateStray is the state of a row that is no set, and the reason of its members.
+const stateStray = planner.ReasonStray
+
+// notStored says what a stray is.
+const notStored = "its set is not stored: it is left alone; an apply of its spec takes it over"
+
+// strayText says of a set that it is not stored and runs, and what to type.
+func (d *Daemon) strayText(key jobspecs.Key) (title, next string) {
+	return fmt.Sprintf("%s is not stored; its members run as strays", key.Name),
+		fmt.Sprintf("stsd apply FILE, which takes them over; to remove them: docker rm -f $(docker ps -aq --filter label=%s=%s --filter label=%s=%s --filter label=%s=%s)",
+			jobspecs.LabelDaemon, d.store.ID(), jobspecs.LabelNamespace, key.Namespace, jobspecs.LabelSet, key.Name)
+}
+
+// strayMembers are those of ps.
+func (d *Daemon) strayMembers(ctx context.Context, namespace string) []jobspecs.Member {
+	var out []jobspecs.Member
+	for _, key := range d.strays(ctx) {
+		if namespace != "" && key.Namespace != namespace {
+			continue
+		}
+		pods, _ := d.parts.Engine.List(ctx, key) // it answered a moment ago
+		for i := range pods {
+			out = append(out, planner.Stray(key, &pods[i], notStored))
+		}
+	}
+	return out
+}
 
 // strayRows are those of ls.
 func (d *Daemon) strayRows(ctx context.Context, namespace string) []jobspecs.SetRow {

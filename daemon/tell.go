@@ -34,6 +34,7 @@ func (l *loop) tell(s sight, plan planner.Plan) {
 		setCondition(&status, jobspecs.CondStalled, true, reasonSpecLost, specLost(l.key))
 	}
 	tellRolled(&status, s.view.Record.Rolled, typed(l.key.Namespace, l.key.Name))
+	s.tellStale(&status)
 	tellPorts(&status, s.world.PortHeld)
 	l.tellFailures(&status)
 	l.tellVolumes(&s, &status)
@@ -51,6 +52,9 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 	for _, k := range slices.SortedFunc(maps.Keys(l.failing), failureKey.compare) {
 		f := l.failing[k]
 		reason, mendable := permanent(f.err)
+		if errors.Is(f.err, runtime.ErrRunning) { // what nobody ends holds up the end of a member
+			reason, mendable = runtime.ReasonWaitingForFence, true
+		}
 		if mendable && f.tries >= 2 {
 			setCondition(status, jobspecs.CondStalled, true, reason, f.err.Error())
 		}
@@ -79,10 +83,7 @@ func (l *loop) tellBlind(err error) {
 	if old := l.seen.get(); old != nil {
 		status = old.status
 	} else if v, lookErr := l.d.store.Look(l.key); lookErr == nil {
-		w := l.d.world(&v, time.Now(), nil, nil)
-		status = planner.Status(w, planner.Plan{})
-		status.Created = v.Record.Created
-		status.Generation = v.Record.Generation
+		status = l.d.unseen(&v, reasonUnseen, err.Error())
 	}
 	reason := runtime.ReasonUnreachable
 	if !errors.Is(err, runtime.ErrUnreachable) {

@@ -51,7 +51,7 @@ func checked(set jobspecs.Set, replicas int) *jobspecs.Set {
 func (d *Daemon) Scale(ctx context.Context, key jobspecs.Key, r client.ScaleRequest) (client.Result, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	v, err := d.existing(key, r.Write)
+	v, err := d.existing(ctx, key, r.Write)
 	if err != nil {
 		return client.Result{}, err
 	}
@@ -81,7 +81,7 @@ func (d *Daemon) Scale(ctx context.Context, key jobspecs.Key, r client.ScaleRequ
 func (d *Daemon) SetImage(ctx context.Context, key jobspecs.Key, r client.ImageRequest) (client.Result, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	v, err := d.existing(key, r.Write)
+	v, err := d.existing(ctx, key, r.Write)
 	if err != nil {
 		return client.Result{}, err
 	}
@@ -131,7 +131,7 @@ func named(t jobspecs.Template, images map[string]string) (map[string]string, er
 func (d *Daemon) Rollout(ctx context.Context, key jobspecs.Key, r client.RolloutRequest) (client.Result, error) {
 	d.write.Lock()
 	defer d.write.Unlock()
-	v, err := d.existing(key, r.Write)
+	v, err := d.existing(ctx, key, r.Write)
 	if err != nil {
 		return client.Result{}, err
 	}
@@ -146,8 +146,8 @@ func (d *Daemon) Rollout(ctx context.Context, key jobspecs.Key, r client.Rollout
 	return client.Result{}, invalid(fmt.Sprintf("%q is no rollout verb: undo, pause, resume or restart", r.Do))
 }
 
-// undo goes back to an older template: the one before, or the one named. Only
-// the template goes back; replicas and the rest stay.
+// undo goes back to an older template: the one before that did not fail, or the one
+// named. Only the template goes back; replicas and the rest stay.
 func (d *Daemon) undo(ctx context.Context, v *store.View, r client.RolloutRequest) (client.Result, error) {
 	key := v.Record.Key()
 	target, err := undoTarget(v, r.To)
@@ -171,25 +171,43 @@ func (d *Daemon) undo(ctx context.Context, v *store.View, r client.RolloutReques
 	return d.one(ctx, c, r.Write, fmt.Sprintf("%s rolled back to revision %d", key.Name, target.Number))
 }
 
+// undoTarget is the revision that is named, or the newest other one that was not
+// rolled back from.
 func undoTarget(v *store.View, to int) (*jobspecs.Revision, error) {
 	key := v.Record.Key()
-	var before *jobspecs.Revision
+	failed := failures(v)
+	var before, skipped *jobspecs.Revision
 	for i := range v.Revisions {
 		rev := &v.Revisions[i]
-		if to != 0 && rev.Number == to {
+		switch {
+		case to != 0 && rev.Number == to:
 			return rev, nil
-		}
-		if rev.Name != v.Record.Update {
+		case rev.Name == v.Record.Update:
+		case slices.Contains(failed, rev.Name):
+			skipped = rev
+		default:
 			before = rev
 		}
 	}
-	if to != 0 {
+	switch {
+	case to != 0:
 		return nil, conflict(key, fmt.Sprintf("there is no revision %d; stsd rollout history %s shows which there are", to, typed(key.Namespace, key.Name)))
+	case before != nil:
+		return before, nil
+	case skipped != nil:
+		return nil, conflict(key, undone(v, skipped))
 	}
-	if before == nil {
-		return nil, conflict(key, "there is no earlier revision to go back to")
+	return nil, conflict(key, "there is no earlier revision to go back to")
+}
+
+// undone says why there is nothing to go back to: what there was before has failed.
+func undone(v *store.View, failed *jobspecs.Revision) string {
+	name := typed(v.Record.Set.Namespace, v.Record.Set.Name)
+	again := fmt.Sprintf("stsd rollout undo %s --to %d", name, failed.Number)
+	if r := v.Record.Rolled; r != nil && r.From == failed.Name {
+		return fmt.Sprintf("already rolled back from %s to %s; stsd rollout resume %s or %s tries it again", r.From, r.To, name, again)
 	}
-	return before, nil
+	return fmt.Sprintf("there is no earlier revision but %s, which was rolled back from; %s tries it again", failed.Name, again)
 }
 
 // restart makes a revision of the same template, so that every member is made
@@ -249,7 +267,7 @@ func (d *Daemon) Delete(ctx context.Context, key jobspecs.Key, r client.DeleteRe
 		return client.Result{}, err
 	}
 	if v == nil {
-		return client.Result{}, notFound(key)
+		return client.Result{}, d.notFound(ctx, key)
 	}
 	if err := d.expected(key, v, r.Write); err != nil {
 		return client.Result{}, err

@@ -207,23 +207,6 @@ func (d *Daemon) overfull(ctx context.Context, sizes []sized) []string {
 	return notes
 }
 
-// volumeWarnings are the volumeNotes of a change that is about to be stored. What
-// cannot be looked at now keeps nobody from changing it.
-func (d *Daemon) volumeWarnings(ctx context.Context, c *change) []jobspecs.Diagnostic {
-	if c.before == nil || !c.claimsChange() {
-		return nil
-	}
-	s, err := d.foresee(ctx, c)
-	if err != nil {
-		return nil
-	}
-	var out []jobspecs.Diagnostic
-	for _, note := range d.volumeNotes(ctx, c, &s) {
-		out = append(out, jobspecs.Diagnostic{Severity: "warning", Summary: c.key.Name + ": " + note})
-	}
-	return out
-}
-
 // outlasting are the volumes that stay what they are, by claim and difference.
 func (c *change) outlasting(specs map[string]jobspecs.VolumeSpec, have map[string]volumes.Volume) []string {
 	members := map[[2]string][]int{}

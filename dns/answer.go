@@ -329,7 +329,7 @@ func (st *set) whoIsListed(client *set) string {
 	case st.SetName == Running:
 		return "running members"
 	case st.SetName != Ready && client == st:
-		return "running members, for their peer"
+		return "running members, for their peers"
 	}
 	return "ready members"
 }

@@ -192,10 +192,10 @@ func (v view) kind() viewKind {
 	switch {
 	case v.member != nil:
 		return viewMember
-	case v.network != nil:
-		return viewNetwork
 	case v.host:
 		return viewHost
+	case v.network != nil:
+		return viewNetwork
 	}
 	return viewOther
 }

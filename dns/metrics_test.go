@@ -98,7 +98,7 @@ func TestATraceSaysWhatWasAnsweredAndWhy(t *testing.T) {
 	for _, want := range []Query{
 		{Name: "web-0.svc.", Type: "A", Rcode: "NOERROR", Records: []string{"web-0.svc. 5 A 10.87.0.10"}, Why: "member, ready"},
 		{Name: "web-2.svc.", Type: "A", Rcode: "NXDOMAIN", Records: []string{}, Why: "member is not ready"},
-		{Name: "example.test.", Type: "A", Rcode: "NXDOMAIN", Records: []string{}, Why: "not a name of ours: forwarded"},
+		{Name: "example.test.", Type: "A", Rcode: "NXDOMAIN", Records: []string{}, Why: "not a name of ours: forwarded", Foreign: true},
 		{Rcode: "FORMERR", Records: []string{}, Why: "could not be read as a question of class IN"},
 	} {
 		got := <-seen

@@ -32,8 +32,9 @@ type source struct {
 	forwards bool // foreign names are asked elsewhere for it
 }
 
-// sourceOf: a process of the host that asks at a gateway sees that network's namespace: the source of its packets may be
-// rewritten on the way (NAT), the address that it asked is not. Nothing is forwarded for the host's processes: they have
+// sourceOf: a process of the host is told what the host is told, wherever it asks. One that asks at a gateway has that
+// gateway's address as its source, and sees its network's namespace: the source of packets may be rewritten on the way
+// (NAT), the address that was asked is not. Nothing is forwarded for the host's processes: they have
 // a resolver, and it may be asking us, a loop. Before the first snapshot private addresses are admitted, to be told that
 // nothing is known.
 func (s *Server) sourceOf(snap *Snapshot, client, at netip.Addr) (src source) {
@@ -44,14 +45,14 @@ func (s *Server) sourceOf(snap *Snapshot, client, at netip.Addr) (src source) {
 	v := snap.view(client)
 	onHost := v.host || s.isHosts(client)
 	src.admitted = onHost || v.network != nil || v.member != nil || s.isAllowed(client)
-	switch {
-	case v.network != nil || !onHost:
-	case snap.networkOf(at) != nil:
-		v = snap.view(at)
-	case at.IsLoopback():
+	src.forwards = !onHost && !s.cfg.ForwardOff && v.mayLeave()
+	if onHost && v.member == nil {
+		if snap.networkOf(at) != nil {
+			v = snap.view(at)
+		}
 		v.host = true
 	}
-	src.view, src.forwards = v, !onHost && !s.cfg.ForwardOff && v.mayLeave(client)
+	src.view = v
 	return src
 }
 
@@ -248,7 +249,7 @@ func (s *Server) finish(a *asked) {
 		return
 	}
 	q := Query{Time: time.Now().Add(-took), Client: a.client, At: a.at, TCP: a.tcp, Rcode: RcodeName(rcode), Records: []string{},
-		Why: a.answer.Why, Cut: a.reply[2]&0x02 != 0, Took: took}
+		Why: a.answer.Why, Foreign: a.answer.Foreign, Cut: a.reply[2]&0x02 != 0, Took: took}
 	if a.query != nil {
 		q.Name, q.Type, q.Records = a.query.name, TypeName(a.query.qtype), lines(a.answer.Records)
 	}

@@ -239,3 +239,13 @@ func (s *Server) lookAtHost() {
 }
 
 func (s *Server) ours(addr netip.AddrPort) bool { return (*s.bound.Load())[addr] }
+
+// listensAt: is one of our listeners at this address?
+func (s *Server) listensAt(addr netip.Addr) bool {
+	for at := range *s.bound.Load() {
+		if at.Addr() == addr {
+			return true
+		}
+	}
+	return false
+}

@@ -196,6 +196,21 @@ func TestOthersGetSilence(t *testing.T) { // 52
 	}
 }
 
+// Their addresses may be forged: a reply, even that of a limit, would hit somebody else.
+func TestPacketsOfOthersAreDropped(t *testing.T) { // 52
+	t.Parallel()
+	s := NewServer(Config{})
+	from := netip.MustParseAddrPort("192.0.2.1:1000")
+	for range 3 * defaultRate {
+		if reply, got := s.lets(source{}, from, 0, ask4("web-0.svc", TypeA)); got || reply != nil {
+			t.Fatalf("a packet of others is looked at: %v, and answered with %x", got, reply)
+		}
+	}
+	if n := s.Counters().Drops["source"]; n != 3*defaultRate {
+		t.Errorf("%d dropped for their source, want %d", n, 3*defaultRate)
+	}
+}
+
 func TestOurOwnSocketsAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	s, addr := run(t, Config{})

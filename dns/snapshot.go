@@ -411,15 +411,16 @@ type view struct {
 	network *Network // nil outside managed networks
 	member  *member  // nil if it is none
 	set     *set     // of that member
-	host    bool     // a process of the host that asks on loopback
+	host    bool     // a process of the host: it asks on loopback, or at a gateway, whose network it sees then
 }
 
 func (s *Snapshot) view(client netip.Addr) view {
 	client = client.Unmap()
 	v := view{space: s.spaces[defaultNamespace], network: s.networkOf(client)}
-	v.host = v.network == nil && client.IsLoopback()
+	v.host = client.IsLoopback()
 	if v.network != nil {
 		v.space = s.spaces[v.network.Namespace]
+		v.host = client == v.network.Gateway
 	}
 	if m := s.byAddr[client]; m != nil {
 		v.member, v.set, v.space = m, m.set, m.set.space
@@ -461,10 +462,10 @@ func (s *Snapshot) knows(client netip.Addr) bool {
 	return s.byAddr[client] != nil || s.networkOf(client) != nil
 }
 
-// mayLeave: may a question of this container be forwarded? The view is that of the client's own address.
-func (v view) mayLeave(client netip.Addr) bool {
-	if v.network == nil {
+// mayLeave: may a question of this client be forwarded? The view is that of its own address.
+func (v view) mayLeave() bool {
+	if v.host || v.network == nil {
 		return v.member != nil
 	}
-	return !v.network.Internal && client != v.network.Gateway
+	return !v.network.Internal
 }

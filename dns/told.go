@@ -9,7 +9,7 @@ import (
 
 // Told is what one kind of client is told.
 type Told struct {
-	To      []string // "the host", "containers of namespace default (10.87.0.0/22)", "members of other/web"
+	To      []string // "the host", "the host at 10.87.4.1", "containers of namespace default (10.87.0.0/22)", "members of other/web"
 	Answer  Answer
 	leaves  bool     // foreign names may leave the host for it
 	Forward []string // the servers that are asked instead, when the name is not ours; Answer is empty then
@@ -24,7 +24,7 @@ func (s *Server) Told(client netip.Addr, name string, qtype uint16) []Told {
 	if client.IsValid() {
 		return []Told{s.orForward(snap.ToldTo(client, name, qtype), name)}
 	}
-	all := snap.Told(name, qtype)
+	all := snap.Told(name, qtype, s.listensAt)
 	for i := range all {
 		all[i] = s.orForward(all[i], name)
 	}
@@ -47,11 +47,12 @@ func (s *Server) orForward(t Told, name string) Told {
 }
 
 // Told says what each kind of client is told. Members are only mentioned where they are told something
-// else than other containers of their namespace.
-func (s *Snapshot) Told(name string, qtype uint16) []Told {
+// else than other containers of their namespace, and the host at a gateway where it is told something else there than
+// on loopback; listens says where anybody answers.
+func (s *Snapshot) Told(name string, qtype uint16, listens func(netip.Addr) bool) []Told {
 	var all []Told
 	add := func(to string, v view, a Answer) {
-		leaves := a.Foreign && v.mayLeave(netip.Addr{})
+		leaves := a.Foreign && v.mayLeave()
 		i := slices.IndexFunc(all, func(t Told) bool { return sameAnswer(t.Answer, a) && t.leaves == leaves })
 		if i < 0 {
 			all = append(all, Told{Answer: a, leaves: leaves})
@@ -61,7 +62,18 @@ func (s *Snapshot) Told(name string, qtype uint16) []Told {
 	}
 	own := s.spaces[defaultNamespace]
 	host := view{space: own, host: true}
-	add("the host", host, s.answer(host, name, qtype))
+	onLoopback := s.answer(host, name, qtype)
+	add("the host", host, onLoopback)
+	for _, n := range s.networksInOrder() {
+		if !n.Gateway.IsValid() || !listens(n.Gateway) {
+			continue
+		}
+		v := s.view(n.Gateway)
+		if a := s.answer(v, name, qtype); !sameAnswer(a, onLoopback) {
+			all[0].To[0] = "the host on loopback"
+			add("the host at "+n.Gateway.String(), v, a)
+		}
+	}
 	byNetwork := map[*Network]Answer{}
 	for _, n := range s.networksInOrder() {
 		v := view{space: s.spaces[n.Namespace], network: n}
@@ -88,14 +100,16 @@ func (s *Snapshot) ToldTo(client netip.Addr, name string, qtype uint16) Told {
 	switch {
 	case v.member != nil:
 		to += ", member " + v.space.name + "/" + v.member.Name
-	case v.network != nil:
-		to += ", container " + v.network.called()
+	case v.host && v.network != nil:
+		to += ", the host at the gateway " + v.network.called()
 	case v.host:
 		to += ", the host"
+	case v.network != nil:
+		to += ", container " + v.network.called()
 	default:
 		to += ", which is served only if its source is allowed"
 	}
-	return Told{To: []string{to}, Answer: s.answer(v, name, qtype), leaves: v.mayLeave(client)}
+	return Told{To: []string{to}, Answer: s.answer(v, name, qtype), leaves: v.mayLeave()}
 }
 
 func (n *Network) called() string {

@@ -15,7 +15,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 	s := Build(z)
 	show := func(name string) string {
 		var b strings.Builder
-		for _, told := range s.Told(name, TypeA) {
+		for _, told := range s.Told(name, TypeA, func(netip.Addr) bool { return false }) {
 			b.WriteString(strings.Join(told.To, ", ") + ":")
 			for _, addr := range addrsOf(told.Answer) {
 				b.WriteString(" " + addr.String())
@@ -28,7 +28,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 containers of namespace default (10.87.0.0/22): 10.87.0.10 10.87.0.11 (ready members)
 containers of namespace other (10.87.8.0/22): 10.87.9.10 (ready members)
 containers of namespace default (172.30.0.0/24): 172.30.0.10 10.87.0.11 (ready members)
-members of default/web: 10.87.0.10 10.87.0.11 10.87.0.12 (running members, for their peer)
+members of default/web: 10.87.0.10 10.87.0.11 10.87.0.12 (running members, for their peers)
 `
 	if got := show("web.svc"); got != want {
 		t.Errorf("web.svc is told\n%swant\n%s", got, want)
@@ -40,6 +40,30 @@ members of default/web: 10.87.0.10 10.87.0.11 10.87.0.12 (running members, for t
 	}
 }
 
+func TestTheHostsAtAGatewayIsShownWhereItDiffers(t *testing.T) {
+	t.Parallel()
+	z := fixture()
+	web := &z.Sets[len(z.Sets)-1]
+	web.Service = "g" // in namespace other alone
+	at := func(gateways ...string) string {
+		told := Build(z).Told("g.svc", TypeA, func(a netip.Addr) bool { return slices.Contains(gateways, a.String()) })
+		var out []string
+		for _, one := range told {
+			out = append(out, fmt.Sprintf("%s: %s", strings.Join(one.To, ", "), RcodeName(one.Answer.Rcode)))
+		}
+		return strings.Join(out, "\n")
+	}
+	containers := "containers of namespace default (10.87.0.0/22): NXDOMAIN\n" // as the host's: one row
+	want := "the host on loopback, " + containers + "the host at 10.87.8.1, containers of namespace other (10.87.8.0/22): NOERROR"
+	if got := at("10.87.0.1", "10.87.8.1"); got != want {
+		t.Errorf("told\n%s\nwant\n%s", got, want)
+	}
+	want = "the host, " + containers + "containers of namespace other (10.87.8.0/22): NOERROR"
+	if got := at("10.87.0.1"); got != want { // nobody answers at the other
+		t.Errorf("told\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestWhoAsks(t *testing.T) {
 	t.Parallel()
 	s := Build(fixture())
@@ -47,6 +71,7 @@ func TestWhoAsks(t *testing.T) {
 		"10.87.0.10": "10.87.0.10, member default/web-0",
 		container:    container + ", container of namespace default (10.87.0.0/22)",
 		"127.0.0.1":  "127.0.0.1, the host",
+		"10.87.0.1":  "10.87.0.1, the host at the gateway of namespace default (10.87.0.0/22)",
 		"192.0.2.1":  "192.0.2.1, which is served only if its source is allowed",
 	} {
 		if got := s.ToldTo(ip(client), "web-0.svc", TypeA); got.To[0] != want || len(got.Answer.Records) != 1 {

@@ -19,7 +19,8 @@ type Query struct {
 	Rcode   string        `json:"rcode"`
 	Records []string      `json:"records"` // ours; those of foreign names are passed on unread
 	Why     string        `json:"why"`
-	Cut     bool          `json:"cut"` // the reply says "ask over TCP"
+	Foreign bool          `json:"foreign"` // no name of ours
+	Cut     bool          `json:"cut"`     // the reply says "ask over TCP"
 	Took    time.Duration `json:"took"`
 }
 

@@ -382,6 +382,40 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
+// A process of the host that asks at a gateway has that gateway as its source, and the host's view of that namespace.
+func TestTheHostIsToldItsOwnAtAGateway(t *testing.T) {
+	t.Parallel()
+	z := fixture()
+	web := &z.Sets[len(z.Sets)-1] // web-0 of namespace other
+	for mode, want := range map[string]string{"direct": "10.87.9.10", "loopback": "127.87.9.10", "none": ""} {
+		web.Members[0].Loopback, web.Members[0].NoHost = netip.Addr{}, mode == "none"
+		if mode == "loopback" {
+			web.Members[0].Loopback = ip("127.87.9.10")
+		}
+		s := NewServer(Config{})
+		s.Publish(Build(z))
+		for _, client := range []string{"10.87.8.1", "10.87.0.1", "127.0.0.1"} { // that of another network too
+			for _, name := range []string{"web-0.svc", "web-0", "web-0.web.other.svc"} {
+				a := &asked{client: ip(client), at: ip("10.87.8.1"), packet: ask4(name, TypeA)}
+				s.handle(a)
+				got := ""
+				if len(a.answer.Records) > 0 {
+					got = a.answer.Records[0].Addr.String()
+				}
+				if got != want || a.view != viewHost {
+					t.Errorf("%s: %s asks for %s and is told %q in view %v, want %q in the host's", mode, client, name, got, a.view, want)
+				}
+			}
+		}
+		if got := s.ask("10.87.8.1", ask4("example.test", TypeA), false); got.foreign {
+			t.Errorf("%s: a question of the host is forwarded", mode)
+		}
+		if got := s.ask(stranger, ask4("web-0.svc", TypeA), false).answer.Records; len(got) != 1 || got[0].Addr != ip("10.87.9.10") {
+			t.Errorf("%s: a container is told %v", mode, got)
+		}
+	}
+}
+
 // A process of the host that asks at the gateway of a namespace sees that namespace, whatever became of its source address.
 func TestTheHostSeesTheNamespaceWhoseGatewayItAsks(t *testing.T) {
 	t.Parallel()

@@ -155,6 +155,7 @@ const (
 	LabelScratch   = "stsd.scratch"   // on volumes of scratch folders: the block's name
 	LabelRestarts  = "stsd.restarts"  // restart count of this container's pod when it was made
 	LabelRendering = "stsd.rendering" // digest of the PodSpec it was made from
+	LabelSteady    = "stsd.steady"    // Steady of that PodSpec
 	LabelService   = "stsd.service"   //
 	LabelUnasked   = "stsd.unasked"   // on a volume that an engine made by itself, because the one to mount was gone: id of the store
 )

@@ -43,6 +43,11 @@ type PodSpec struct {
 	// written, then the mains. There is one main at least.
 	Containers []Container `json:"containers"`
 
+	// Steady is the Digest of the pod as it is rendered once the set has formed and all
+	// volumes are in use: by it renderings are compared that differ because a set
+	// forms. Empty: not known. No part of Digest.
+	Steady string `json:"-"`
+
 	// Key makes Digest one that nobody without it can compute from a guess of what
 	// is sensitive. It is the store's. Empty: none of the spec is sensitive.
 	Key []byte `json:"-"`

@@ -3,6 +3,7 @@ package jobspecs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -216,6 +217,33 @@ type Overrides struct {
 	Images    map[string]string `json:"images,omitempty"`    // container → image
 	Undo      string            `json:"undo,omitempty"`      // revision whose template is used instead of the source's
 	Restarted string            `json:"restarted,omitempty"` // RFC 3339; `rollout restart` makes a revision of the same template
+}
+
+// Kept says in one sentence what stands on top of the source until another one is
+// applied; "" when nothing does. Restarted is no part of it: it stays.
+func (o *Overrides) Kept() string {
+	var kept []string
+	if o.Replicas != nil {
+		kept = append(kept, fmt.Sprintf("replicas = %d", *o.Replicas))
+	}
+	if o.Undo != "" {
+		kept = append(kept, "the template of "+o.Undo+" (rolled back)")
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
+		kept = append(kept, fmt.Sprintf("container.%s.image = %q", name, o.Images[name]))
+	}
+	switch n := len(kept); {
+	case n == 0:
+		return ""
+	case o.Undo != "" && len(o.Images) > 0: // the images stand on top of that template
+		i := n - len(o.Images)
+		kept = append(kept[:i-1], kept[i-1]+" with "+strings.Join(kept[i:], " and "))
+	}
+	drops := "drops it"
+	if len(kept) > 1 {
+		drops = "drops them"
+	}
+	return "kept on top of the file: " + strings.Join(kept, ", ") + "; applying a changed file " + drops
 }
 
 // Revision is a stored template.

@@ -25,8 +25,9 @@ type Member struct {
 	FQDN       string            `json:"fqdn"`
 	Role       string            `json:"role"`
 	ImageID    string            `json:"image_id"`
-	Stale      bool              `json:"stale"`   // runs an older rendering of self and set than a new start would
-	Waiting    string            `json:"waiting"` // for what
+	Stale      bool              `json:"stale"`     // runs an older rendering of self and set than a new start would
+	StaleWhy   string            `json:"stale_why"` // what differs then, as far as is known, and what takes it over
+	Waiting    string            `json:"waiting"`   // for what
 	Containers []MemberContainer `json:"containers"`
 	Since      *time.Time        `json:"since"`    // of the phase; nil: nothing of it was made yet
 	NextTry    *time.Time        `json:"next_try"` // when what failed is tried again at the latest; nil: nothing waits for it

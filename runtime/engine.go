@@ -170,13 +170,18 @@ type Pod struct {
 	Managed bool
 
 	// Rendering is the digest of the PodSpec the next container start will use;
-	// Started that of the one the running container was made from.
-	Rendering, Started string
+	// Started that of the one the running container was made from, and Steady the
+	// Steady of that one; "" is not known.
+	Rendering, Started, Steady string
 
 	Address  netip.Addr // on its own network
 	Address6 netip.Addr // of the other family there; zero: none
 	Joined   []Endpoint // where it is beside its own network, by name; none while nothing of it runs
 	Detached []string   // networks of its spec that it was taken off while it runs, sorted
+
+	// Published are the ports of what runs that are published on the host, without
+	// names: those of the next container start may be others.
+	Published []jobspecs.Port
 
 	Restarts int    // of all its containers that are meant to last
 	Image    string // of its first main
@@ -235,6 +240,9 @@ var (
 	ErrRunning = errors.New("pod is running")
 	// ErrUnreachable is returned by every call while the engine does not answer.
 	ErrUnreachable = errors.New("engine is not reachable")
+	// ErrConnecting comes with ErrUnreachable until the first try to connect has
+	// ended. How it ended is hinted at to Watch.
+	ErrConnecting = errors.New("not connected yet")
 	// ErrNotFound is returned by the optional interfaces for an absent pod.
 	ErrNotFound = errors.New("no such pod")
 	// ErrNotRunning is returned by Exec when the container does not run now: it was
@@ -267,6 +275,13 @@ type Images interface {
 type Ports interface {
 	// PortOwner names who holds the port, or "" when it is free or held by pod.
 	PortOwner(ctx context.Context, pod PodName, p jobspecs.Port) string
+}
+
+// Joins is met by engines that can tell whether pods can join a network of others.
+type Joins interface {
+	// MissingNetwork says what to do about a network that is not there; "" when it
+	// is, or when that cannot be told.
+	MissingNetwork(ctx context.Context, name string) string
 }
 
 // LogOptions select what Logs writes.

@@ -59,7 +59,7 @@ var elsewhere = map[string]string{
 // waits are what a member that waits says: a word of each sentence, in the order in
 // which they are looked for.
 var waits = []string{
-	"start_after", "guard", "hook", "recovery_wait", "VolumeLost", "is being deleted first", "it stays until", "not created yet", "min_ready",
+	"start_after", "guard", "hook", "recovery_wait", "held data and is gone", "is being deleted first", "it stays until", "not created yet", "min_ready",
 	"pulling", "failed", "backoff", "initializing", "starting", "stopping", "stopped", "not ready", "pending",
 }
 

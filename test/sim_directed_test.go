@@ -600,11 +600,19 @@ func TestARestartSeesThatTheSetHasFormed(t *testing.T) {
 	inRig(t, func(t *testing.T, r *rig) {
 		r.do("apply web")
 		r.rest(t, time.Minute)
+		rendering := func() string {
+			c, _ := r.world.Container("web-0")
+			return c.Labels[jobspecs.LabelRendering]
+		}
+		before := rendering()
 		r.tells("kill web-0", "pass 10s")
+		if got := rendering(); got == before {
+			t.Errorf("web-0 began again with the rendering from before the set had formed")
+		}
 		s, _ := r.status("web")
 		for _, m := range s.Members {
-			if wantStale := m.Name != "web-0"; m.Stale != wantStale {
-				t.Errorf("%s stale = %v, want %v", m.Name, m.Stale, wantStale)
+			if m.Stale {
+				t.Errorf("%s is stale, for no more than that the set has formed", m.Name)
 			}
 		}
 	})

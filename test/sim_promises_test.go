@@ -156,10 +156,19 @@ func (w *witness) judgeCreate(t *turn, i *intent, d deed, say func(int, string, 
 		}
 		wait := i.duration("recovery")
 		staged := !p.StartedAt.IsZero() && !t.at.Before(p.StartedAt.Add(wait))
-		if o == d.ordinal-1 && wait > 0 && !staged {
+		if o == d.ordinal-1 && wait > 0 && !staged && t.comes(o) {
 			say(3, "%d comes back before recovery_wait has passed for %d", d.ordinal, o)
 		}
 	}
+}
+
+// comes tells whether a member surely is on its way: it runs or can start, or is made
+// in this turn.
+func (t *turn) comes(ordinal int) bool {
+	if p, ok := t.pods[ordinal]; ok && p.Phase != runtime.Stopped {
+		return !p.StartedAt.IsZero() || p.Phase != runtime.Failed && p.Phase != runtime.Backoff
+	}
+	return slices.ContainsFunc(t.deeds, func(d deed) bool { return d.ordinal == ordinal })
 }
 
 // judgeStop asks whether the member may be stopped at all.

@@ -34,6 +34,13 @@ type Store interface {
 	Delete(ctx context.Context, name string) error
 }
 
+// Owners is met by stores that can tell whose a name is.
+type Owners interface {
+	// Foreign is a *ForeignError when a volume of that name exists that is not the
+	// set's, and nil when there is none or it is. Another error: it is not known.
+	Foreign(ctx context.Context, set jobspecs.Key, name string) error
+}
+
 // ErrInUse is returned by Delete while a container has the volume.
 var ErrInUse = errors.New("volume is in use")
 

@@ -181,7 +181,7 @@ func TestLinesOfAnotherNamespaceSayWhich(t *testing.T) {
 	}
 
 	var out strings.Builder
-	d := &plainDisplay{w: &out, seen: map[int]map[string]string{}}
+	d := newPlainDisplay(&out)
 	d.show(update{status: jobspecs.Status{Members: s.People[1:]}})
 	d.show(update{status: jobspecs.Status{Members: s.People[1:2]}})
 	shown := `prod/web-1  Starting  not ready  (StartupPending: http 10.87.0.11:8080/: connection refused)

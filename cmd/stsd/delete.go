@@ -78,7 +78,7 @@ func (a *app) delete(ctx context.Context, f *deleteFlags, args []string) error {
 		done = append(done, r)
 	}
 	if f.dryRun {
-		return a.show(dryViews(done, a.format.wide()))
+		return a.show(dryViews(done, true)) // with the volumes that stay
 	}
 	if err := a.show(deleted(done, f.wait)); err != nil || !f.wait || f.detach {
 		return err
@@ -151,7 +151,7 @@ func deleted(done []client.Result, waits bool) view {
 	return v
 }
 
-// dryViews are the plans of writes that were not done.
+// dryViews are the plans of writes to sets that were not done.
 func dryViews(rs []client.Result, all bool) view {
 	plans := []jobspecs.Plan{}
 	for _, r := range rs {
@@ -162,5 +162,5 @@ func dryViews(rs []client.Result, all bool) view {
 	if len(plans) == 0 {
 		return results(rs...)
 	}
-	return plansView(plans, all)
+	return headedPlans(plans, setHeadline, all)
 }

@@ -164,8 +164,11 @@ func traceLine(q client.DNSTraced) string {
 		question = q.Name + " " + q.Type
 	}
 	said := q.Rcode
-	if len(q.Records) > 0 {
+	switch {
+	case len(q.Records) > 0:
 		said = recordData(q.Records)
+	case q.Rcode == "NOERROR" && !q.Foreign:
+		said = "NODATA"
 	}
 	if q.Cut {
 		said += " (cut)"

@@ -15,7 +15,7 @@ func TestDNSShowsWhatIsAnsweredToWhomAndWhy(t *testing.T) {
 		{"dns web.svc", `
 NAME     TYPE  ANSWER                  TOLD TO                                              WHY
 web.svc  A     10.87.0.10              the host, containers of namespace default (10.87.0.0/22)  ready members
-web.svc  A     10.87.0.10, 10.87.0.11  members of default/web                               running members, for their peer
+web.svc  A     10.87.0.10, 10.87.0.11  members of default/web                               running members, for their peers
 `},
 		{"dns web-9.svc --from web-0", `
 NAME       TYPE  ANSWER    TOLD TO                                                       WHY
@@ -37,7 +37,7 @@ example.test  A     as 192.0.2.1:53 says  containers of namespace default (10.87
 			t.Errorf("dns: exit %d\n%s\nlacks %q", all.code, all.stdout, want)
 		}
 	}
-	if got := c.run("dns", "web.svc", "-o", "json"); !strings.Contains(got.stdout, `"why": "running members, for their peer"`) {
+	if got := c.run("dns", "web.svc", "-o", "json"); !strings.Contains(got.stdout, `"why": "running members, for their peers"`) {
 		t.Errorf("as JSON: %s", got.stdout)
 	}
 }
@@ -64,8 +64,14 @@ func TestALineOfATrace(t *testing.T) {
 			t.Errorf("line %q, want %q", got, want[i])
 		}
 	}
-	cut := client.DNSTraced{Name: "web.", Type: "A", Rcode: "NOERROR", Cut: true}
-	if got := traceLine(cut); !strings.Contains(got, "NOERROR (cut)") {
-		t.Errorf("a cut answer is shown as %q", got)
+	for want, q := range map[string]client.DNSTraced{
+		"A  10.87.0.11 (cut)  ":      {Type: "A", Rcode: "NOERROR", Records: []string{"web. 5 A 10.87.0.11"}, Cut: true},
+		"AAAA  NODATA  running memb": {Type: "AAAA", Rcode: "NOERROR", Why: "running members"},
+		"A  NOERROR  not a name":     {Type: "A", Rcode: "NOERROR", Foreign: true, Why: "not a name of ours: forwarded"},
+	} {
+		q.Name = "web."
+		if got := traceLine(q); !strings.Contains(got, want) {
+			t.Errorf("line %q, want %q in it", got, want)
+		}
 	}
 }

@@ -63,15 +63,18 @@ func (a *app) exec(ctx context.Context, f execFlags, targets, command []string) 
 		return a.execAll(ctx, c, f, members, command)
 	}
 	if whole || len(members) != 1 {
-		return severalMembers(targets[0], members, command)
+		return a.severalMembers(targets[0], members, command)
 	}
 	return a.execOne(ctx, c, f, members[0], command)
 }
 
-func severalMembers(target string, members []jobspecs.Member, command []string) error {
+func (a *app) severalMembers(target string, members []jobspecs.Member, command []string) error {
+	if t, err := parseTarget(target); err == nil && a.place(&t) == nil {
+		target = nameOf(t.namespace, t.name)
+	}
 	e := &exitError{code: exitExec, err: fmt.Errorf("exec takes one member; %s has %d", target, len(members))}
 	if len(members) > 0 {
-		e.next = append(e.next, fmt.Sprintf("stsd exec %s -- %s", members[0].Name, command[0]))
+		e.next = append(e.next, fmt.Sprintf("stsd exec %s -- %s", nameOf(members[0].Namespace, members[0].Name), command[0]))
 	}
 	e.next = append(e.next, fmt.Sprintf("stsd exec --all %s -- %s", target, command[0]))
 	return e

@@ -118,7 +118,7 @@ func (a *app) report(cmd *cobra.Command, err error) {
 	}
 	fmt.Fprintf(a.stderr, "stsd: %s\n", strings.TrimSpace(message(err, problem)))
 	if problem != nil && problem.Detail != "" {
-		fmt.Fprintln(a.stderr, "  "+strings.TrimSpace(problem.Detail))
+		fmt.Fprintln(a.stderr, "  "+hint(strings.TrimSpace(problem.Detail)))
 	}
 	next := a.next(cmd, err)
 	if isOwn {
@@ -127,6 +127,14 @@ func (a *app) report(cmd *cobra.Command, err error) {
 	for _, n := range next {
 		fmt.Fprintf(a.stderr, "  try: %s\n", n)
 	}
+}
+
+// hint marks a detail that is a command to type as one.
+func hint(detail string) string {
+	if strings.HasPrefix(detail, "stsd ") || strings.HasPrefix(detail, "docker ") {
+		return "try: " + detail
+	}
+	return detail
 }
 
 // message is err in one sentence; a problem's detail stands on its own line.

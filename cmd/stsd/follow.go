@@ -163,7 +163,7 @@ func (g goal) goneUpdate(i int) update {
 		return u
 	}
 	u.verdict.code, u.verdict.say = exitRollout, name+" was deleted"
-	u.verdict.next = []string{"stsd ls"}
+	u.verdict.next = []string{"stsd ls -A"}
 	return u
 }
 

@@ -117,7 +117,7 @@ web-2  Stopping  not ready  (StopRequested)
 web-3  removed
 web-2  Pending  not ready  (waiting for its container to be removed)
 web-2  Running  not ready  (NotReady: connection refused, 1 s)
-web-2  Running  ready  (web-2 is available)
+web-2  Running  ready  (available)
 web  3/3 available  revision web-2
 `
 	if got.code != exitOK || got.stdout != want {
@@ -164,7 +164,7 @@ func TestDeletingIsFollowedUntilTheSetIsGone(t *testing.T) {
 	s.Statuses[apitest.Web] = []jobspecs.Status{statusOf(deleting), statusOf(deleting, func(st *jobspecs.Status) { st.Members = st.Members[:1] })}
 	s.Gone = true
 	got := against(t, s).run("delete", "web", "--wait", "--progress=plain")
-	want := "web-0  Running  ready  (web-0 is available)\nweb-1  Running  ready  (web-1 is available)\nweb-2  Running  ready  (web-2 is available)\nweb-1  removed\nweb-2  removed\nweb  deleted\n"
+	want := "web-0  Running  ready  (available)\nweb-1  Running  ready  (available)\nweb-2  Running  ready  (available)\nweb-1  removed\nweb-2  removed\nweb  deleted\n"
 	if got.code != exitOK || got.stderr != want {
 		t.Errorf("exit %d\n%s\nwant\n%s", got.code, got.stderr, want)
 	}
@@ -203,7 +203,7 @@ func TestFollowingSurvivesARestartOfTheDaemon(t *testing.T) {
 	}
 	got := c.run("rollout", "status", "web")
 	second()
-	want := "web-2  Failed  not ready  (Exited: exit code 1)\nthe daemon does not answer; trying again\nweb-2  Running  ready  (web-2 is available)\nweb  3/3 available  revision web-2\n"
+	want := "web-2  Failed  not ready  (Exited: exit code 1)\nthe daemon does not answer; trying again\nweb-2  Running  ready  (available)\nweb  3/3 available  revision web-2\n"
 	if got.code != exitOK || got.stdout != want {
 		t.Errorf("exit %d\n%s%s\nwant\n%s", got.code, got.stdout, got.stderr, want)
 	}
@@ -250,9 +250,9 @@ func TestLiveRowsFitTheScreen(t *testing.T) {
 	rows := liveRows([]jobspecs.Status{long}, 60, 10)
 	want := []string{
 		"web  3/3 ready  3 updated",
-		"  web-0   Running   ready       web-0 is available",
+		"  web-0   Running   ready       available",
 		"  web-1   Failed    not ready   NotReady: " + strings.Repeat("ä", 17) + "…",
-		"  web-2   Running   ready       web-2 is available",
+		"  web-2   Running   ready       available",
 	}
 	if !reflect.DeepEqual(rows, want) {
 		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
@@ -282,7 +282,7 @@ func TestLiveRowsAreRedrawnInPlace(t *testing.T) {
 	one := statusOf(func(st *jobspecs.Status) { st.Members = st.Members[:1] })
 	d.show(update{goal: 0, status: one})
 	d.show(update{goal: 0, status: one})
-	rows := "\x1b[Jweb  3/3 ready  3 updated\n  web-0   Running   ready   web-0 is available\n"
+	rows := "\x1b[Jweb  3/3 ready  3 updated\n  web-0   Running   ready   available\n"
 	if want := rows + "\x1b[2A\r" + rows; out.String() != want {
 		t.Errorf("wrote %q, want %q", out.String(), want)
 	}

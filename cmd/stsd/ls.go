@@ -53,8 +53,28 @@ func (a *app) ls(ctx context.Context, f listFlags, args []string) error {
 			return view{}, err
 		}
 		rows, err = onlySets(rows, wanted)
-		return a.setsView(rows, f.allNamespaces), err
+		v := a.setsView(rows, f.allNamespaces)
+		if err != nil || len(rows) > 0 || len(wanted) > 0 {
+			return v, err
+		}
+		return a.orElsewhere(v, "sets", f, func() (int, error) {
+			all, err := c.Sets(ctx, "")
+			return len(all), err
+		})
 	})
+}
+
+// orElsewhere is an empty view that says so when other namespaces are not empty.
+func (a *app) orElsewhere(v view, what string, f listFlags, count func() (int, error)) (view, error) {
+	if f.allNamespaces {
+		return v, nil
+	}
+	n, err := count()
+	if n > 0 {
+		nothing := fmt.Sprintf("no %s in namespace %s; -A shows all", what, a.inNamespace())
+		v.table = func(io.Writer) { a.say("%s", nothing) }
+	}
+	return v, err
 }
 
 // listed is the namespace to list; "" is all.

@@ -168,6 +168,10 @@ func (a *app) savedPlan(names []string) (savedPlan, bool, error) {
 }
 
 func plansView(plans []jobspecs.Plan, all bool) view {
+	return headedPlans(plans, planHeadline, all)
+}
+
+func headedPlans(plans []jobspecs.Plan, headline func(jobspecs.Plan) string, all bool) view {
 	v := view{doc: plans, names: []string{}}
 	for _, p := range plans {
 		v.names = append(v.names, nameOf(p.Namespace, p.Set))
@@ -177,7 +181,7 @@ func plansView(plans []jobspecs.Plan, all bool) view {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			writePlanTable(w, p, all)
+			writePlanTable(w, p, headline(p), all)
 		}
 	}
 	return v
@@ -196,8 +200,8 @@ var marks = map[string]struct{ mark, word string }{
 	jobspecs.OpDeleteVolume: {"-", "delete volume"},
 }
 
-func writePlanTable(w io.Writer, p jobspecs.Plan, all bool) {
-	fmt.Fprintln(w, planHeadline(p))
+func writePlanTable(w io.Writer, p jobspecs.Plan, headline string, all bool) {
+	fmt.Fprintln(w, headline)
 	t := table{indent: "  "}
 	for _, s := range p.Steps {
 		m := marks[s.Op]
@@ -241,6 +245,15 @@ func planHeadline(p jobspecs.Plan) string {
 	default:
 		return fmt.Sprintf("%s: revision %s stays", name, r.From)
 	}
+}
+
+// setHeadline is planHeadline for verbs that need no file: it tells of revisions only
+// when there is another one.
+func setHeadline(p jobspecs.Plan) string {
+	if p.Changes && p.Generation > 0 && p.Revision.From == p.Revision.To {
+		return nameOf(p.Namespace, p.Set) + ":"
+	}
+	return planHeadline(p)
 }
 
 // planCounts is "2 to create, 1 to replace, 3 kept; volumes: 2 to create".

@@ -33,7 +33,7 @@ func (a *app) display(w io.Writer) display {
 	case mode == "tty":
 		return &liveDisplay{w: w, sets: map[int]jobspecs.Status{}}
 	}
-	return &plainDisplay{w: w, seen: map[int]map[string]string{}}
+	return newPlainDisplay(w)
 }
 
 type silent struct{}
@@ -56,8 +56,13 @@ func (d *jsonDisplay) end() {}
 // plainDisplay writes one line per change of a member.
 type plainDisplay struct {
 	w    io.Writer
-	seen map[int]map[string]string // goal → member → what was last said of it
+	seen map[int]map[string]string // goal → member → how it was last
+	said map[string]string         // member → the last line
 	lost bool
+}
+
+func newPlainDisplay(w io.Writer) *plainDisplay {
+	return &plainDisplay{w: w, seen: map[int]map[string]string{}, said: map[string]string{}}
 }
 
 func (d *plainDisplay) show(u update) {
@@ -79,7 +84,7 @@ func (d *plainDisplay) show(u update) {
 		name := nameOf(m.Namespace, m.Name)
 		now[name] = essence(m)
 		if before[name] != now[name] && (!first || !m.Available || u.status.Deleting) {
-			fmt.Fprintln(d.w, memberLine(m))
+			d.say(name, memberLine(m))
 		}
 	}
 	var gone []string
@@ -90,9 +95,17 @@ func (d *plainDisplay) show(u update) {
 	}
 	slices.Sort(gone)
 	for _, name := range gone {
-		fmt.Fprintf(d.w, "%s  removed\n", name)
+		d.say(name, name+"  removed")
 	}
 	d.seen[u.goal] = now
+}
+
+// say writes a line of a member, unless it is the one that was written last.
+func (d *plainDisplay) say(member, line string) {
+	if d.said[member] != line {
+		fmt.Fprintln(d.w, line)
+	}
+	d.said[member] = line
 }
 
 func (d *plainDisplay) end() {}
@@ -122,7 +135,7 @@ func essence(m jobspecs.Member) string {
 	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts, silent)
 }
 
-// memberLine is "prod/web-1  Running  ready  (web-1 is available)".
+// memberLine is "prod/web-1  Running  ready  (available)".
 func memberLine(m jobspecs.Member) string {
 	line := nameOf(m.Namespace, m.Name) + "  " + m.Phase + "  " + readyWord(m)
 	if why := whyOf(m); why != "" {
@@ -138,19 +151,25 @@ func readyWord(m jobspecs.Member) string {
 	return "not ready"
 }
 
-// whyOf is the reason for a member's state, for people.
+// whyOf is the reason for a member's state, for people who see its name beside it.
 func whyOf(m jobspecs.Member) string {
 	switch {
 	case m.Available:
-		return m.Name + " is available"
+		return "available"
 	case m.Reason != "" && m.Message != "" && m.Reason != reasonNotCreated:
-		return m.Reason + ": " + firstLine(m.Message)
+		return m.Reason + ": " + nameless(m, m.Message)
 	case m.Message != "":
-		return firstLine(m.Message)
+		return nameless(m, m.Message)
 	case m.Waiting != "":
-		return firstLine(m.Waiting)
+		return nameless(m, m.Waiting)
 	}
 	return m.Reason
+}
+
+// nameless is the first line of a text without the member's own name before it.
+func nameless(m jobspecs.Member, text string) string {
+	text = strings.TrimPrefix(firstLine(text), m.Name+" ")
+	return strings.TrimPrefix(text, "waits: ")
 }
 
 // reasonNotCreated is the reason of a slot that has no pod yet; its message

@@ -33,7 +33,14 @@ func (a *app) ps(ctx context.Context, f listFlags, args []string) error {
 	}
 	return a.again(ctx, f.watch, func() (view, error) {
 		rows, err := a.psRows(ctx, c, f, args)
-		return a.membersView(rows, f.allNamespaces), err
+		v := a.membersView(rows, f.allNamespaces)
+		if err != nil || len(rows) > 0 || len(args) > 0 {
+			return v, err
+		}
+		return a.orElsewhere(v, "members", f, func() (int, error) {
+			all, err := c.Members(ctx, "")
+			return len(all), err
+		})
 	})
 }
 
@@ -86,6 +93,8 @@ func whyCell(m jobspecs.Member) string {
 	switch {
 	case m.Available && m.Reason != "" && m.Message != "":
 		return firstLine(m.Message)
+	case m.Available && m.Stale && m.StaleWhy != "":
+		return m.StaleWhy
 	case m.Available:
 		return "available"
 	}

@@ -65,8 +65,10 @@ func (a *app) rolloutStatus(ctx context.Context, arg string, f followFlags, watc
 func newRolloutHistoryCmd(a *app) *cobra.Command {
 	var number string
 	cmd := &cobra.Command{
-		Use:               "history SET",
-		Short:             "List revisions",
+		Use:   "history SET",
+		Short: "List revisions",
+		Long: "history lists revisions; of a long cause the table shows the begin, -o wide its first line. --revision shows all\n" +
+			"of one, with the source that it was made from. An image that was set beside it stands there in its place.",
 		Args:              args(1, 1, "SET"),
 		ValidArgsFunction: first(a.completeSets),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.history(cmd.Context(), args[0], number) },
@@ -106,12 +108,24 @@ func (a *app) historyView(rows []jobspecs.HistoryRow) view {
 	t.row("REVISION", "NAME", "CREATED", "CAUSE", "MEMBERS", "CHANGES")
 	for _, r := range rows {
 		v.names = append(v.names, r.Name)
-		t.row(fmt.Sprint(r.Number), r.Name, a.age(&r.Created), orDash(firstLine(r.Cause)), orDash(strings.Join(r.Members, ",")), orDash(changesLine(r.Changes)))
+		t.row(fmt.Sprint(r.Number), r.Name, a.age(&r.Created), orDash(a.causeCell(r.Cause)), orDash(strings.Join(r.Members, ",")), orDash(changesLine(r.Changes)))
 		r.Template, r.Source = nil, nil // --revision N has them
 		list = append(list, r)
 	}
 	v.doc, v.table = list, a.tableOr(t, len(rows), "no revisions")
 	return v
+}
+
+// causeShown is how much of a cause the table has room for, in characters.
+const causeShown = 50
+
+// causeCell is the begin of a cause; -o wide and --revision show more.
+func (a *app) causeCell(cause string) string {
+	line := firstLine(cause)
+	if runes := []rune(line); len(runes) > causeShown && !a.format.wide() {
+		return strings.TrimRight(string(runes[:causeShown-1]), " ") + "…"
+	}
+	return line
 }
 
 // changesShown is how many changes of a template a line has room for.
@@ -139,7 +153,7 @@ func changesLine(changes []jobspecs.Change) string {
 func writeRevision(w io.Writer, r jobspecs.HistoryRow) {
 	fmt.Fprintf(w, "# revision %d, %s\n", r.Number, r.Name)
 	if r.Cause != "" {
-		fmt.Fprintf(w, "# cause: %s\n", firstLine(r.Cause))
+		fmt.Fprintf(w, "# cause: %s\n", strings.ReplaceAll(strings.TrimSpace(r.Cause), "\n", "\n#   "))
 	}
 	if len(r.Images) > 0 {
 		fmt.Fprintf(w, "# images: %s\n", strings.Join(r.Images, ", "))
@@ -161,6 +175,7 @@ func newRolloutUndoCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "undo SET",
 		Short:             "Go back to an older revision",
+		Long:              "undo goes back to the template of the revision before. One that was rolled back from is skipped, unless --to names it.",
 		Args:              args(1, 1, "SET"),
 		ValidArgsFunction: first(a.completeSets),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,7 +186,7 @@ func newRolloutUndoCmd(a *app) *cobra.Command {
 		},
 	}
 	f.addAll(cmd)
-	cmd.Flags().IntVar(&to, "to", 0, "number of the revision (0: the one before)")
+	cmd.Flags().IntVar(&to, "to", 0, "number of the revision (0: the one before that did not fail)")
 	a.complete(cmd, "to", a.completeRevisions)
 	return cmd
 }

@@ -106,5 +106,5 @@ func dryView(r client.Result, all bool) view {
 	if r.Plan == nil {
 		return oneResult(r)
 	}
-	return plansView([]jobspecs.Plan{*r.Plan}, all)
+	return dryViews([]client.Result{r}, all)
 }

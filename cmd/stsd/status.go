@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,9 +16,9 @@ import (
 func newStatusCmd(a *app) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use:               "status SET",
-		Short:             "Show counts, revisions, what a set waits for, conditions, volumes, names and events",
-		Long:              "status shows a set as a whole. With -o wide it lists the containers of members that have several, too.\n" +
+		Use:   "status SET",
+		Short: "Show counts, revisions, what a set waits for, conditions, volumes, names and events",
+		Long: "status shows a set as a whole. With -o wide it lists the containers of members that have several, too.\n" +
 			"Of a volume that has a size it shows what it holds, as measured in the last minutes.",
 		Args:              args(1, 1, "SET"),
 		ValidArgsFunction: first(a.completeSets),
@@ -143,14 +141,8 @@ func overridesLine(o *jobspecs.Overrides) string {
 		return ""
 	}
 	var parts []string
-	if o.Replicas != nil {
-		parts = append(parts, fmt.Sprintf("replicas %d", *o.Replicas))
-	}
-	for _, container := range slices.Sorted(maps.Keys(o.Images)) {
-		parts = append(parts, fmt.Sprintf("image of %s %s", container, o.Images[container]))
-	}
-	if o.Undo != "" {
-		parts = append(parts, "back at "+o.Undo)
+	if kept := o.Kept(); kept != "" {
+		parts = append(parts, kept)
 	}
 	if o.Restarted != "" {
 		parts = append(parts, "restarted "+o.Restarted)

@@ -121,17 +121,18 @@ func memberGiven(verb string, t target) error {
 	if t.listed {
 		e.err = fmt.Errorf("%s takes a set; %s are members of %s", verb, t.name, t.set)
 	}
+	set, name := nameOf(t.namespace, t.set), nameOf(t.namespace, t.name)
 	switch verb {
 	case "delete":
 		e.next = []string{
-			"stsd scale " + t.set + " N, to have fewer members",
-			"stsd replace " + t.name + ", to have it made anew",
-			"stsd stop " + t.name + ", to have it down until stsd start",
+			"stsd scale " + set + " N, to have fewer members",
+			"stsd replace " + name + ", to have it made anew",
+			"stsd stop " + name + ", to have it down until stsd start",
 		}
 	case "status":
-		e.next = []string{"stsd explain " + t.name}
+		e.next = []string{"stsd explain " + name}
 	default:
-		e.next = []string{"stsd " + verb + " " + t.set}
+		e.next = []string{"stsd " + verb + " " + set}
 	}
 	return e
 }
@@ -150,6 +151,7 @@ func (a *app) orMember(ctx context.Context, c *client.Client, verb string, key j
 	if _, statusErr := c.Status(ctx, jobspecs.Key{Namespace: key.Namespace, Name: t.set}); statusErr != nil {
 		return err
 	}
+	t.namespace = key.Namespace
 	return memberGiven(verb, t)
 }
 
@@ -211,7 +213,7 @@ func noMember(ctx context.Context, c *client.Client, t target) error {
 		case t.name:
 			return nil
 		case t.set:
-			return &exitError{code: exitFailure, err: fmt.Errorf("%s has no member %s", t.set, t.name), next: []string{"stsd ps " + t.set}}
+			return &exitError{code: exitFailure, err: fmt.Errorf("%s has no member %s", t.set, t.name), next: []string{"stsd ps " + nameOf(t.namespace, t.set)}}
 		}
 	}
 	return &exitError{code: exitFailure, err: fmt.Errorf("no set or member %s in namespace %s", t.name, t.namespace), next: []string{"stsd ls -A"}}

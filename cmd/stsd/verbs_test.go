@@ -57,6 +57,62 @@ func TestADryRunShowsThePlan(t *testing.T) {
 	}
 }
 
+func TestADryRunOfADeleteShowsVolumesAndNoRevision(t *testing.T) {
+	t.Parallel()
+	s := apitest.World()
+	s.Plans = []jobspecs.Plan{{
+		Namespace: "default", Set: "web", Generation: 3, Changes: true, Revision: jobspecs.PlanRevision{From: "web-1", To: "web-1"},
+		Steps: []jobspecs.Step{
+			{Op: jobspecs.OpStop, Member: "web-0", Why: "set is being deleted", Now: true},
+			{Op: jobspecs.OpKeepVolume, Member: "web-0", Volume: "data-web-0", Why: "stays when the set is gone"},
+		},
+	}}
+	for args, want := range map[string]string{
+		"delete web --dry-run": `web:
+  -   stop          web-0        set is being deleted         now
+  =   keep volume   data-web-0   stays when the set is gone
+  1 to stop; volumes: 1 kept
+`,
+		"stop web --dry-run": `web:
+  -   stop   web-0   set is being deleted   now
+  1 to stop; volumes: 1 kept
+`,
+	} {
+		if got := against(t, s).run(strings.Fields(args)...); got.code != exitOK || got.stdout != want {
+			t.Errorf("stsd %s: exit %d\n%s%s\nwant\n%s", args, got.code, got.stdout, got.stderr, want)
+		}
+	}
+}
+
+func TestStatusSaysWhatIsKeptOnTopOfTheFile(t *testing.T) {
+	t.Parallel()
+	s, four := apitest.World(), 4
+	s.Statuses[apitest.Web] = []jobspecs.Status{statusOf(func(st *jobspecs.Status) { st.Overrides = &jobspecs.Overrides{Replicas: &four, Restarted: "today"} })}
+	want := "Overrides    kept on top of the file: replicas = 4; applying a changed file drops it; restarted today\n"
+	if got := against(t, s).run("status", "web"); !strings.Contains(got.stdout, want) {
+		t.Errorf("status = %s%s\nwant a line %q", got.stdout, got.stderr, want)
+	}
+}
+
+func TestALongCauseIsShortenedInTheTableOnly(t *testing.T) {
+	t.Parallel()
+	s := apitest.World()
+	begin := "rolled back from web-2222222222 to web-1111111111:"
+	s.Rev[1].Cause = begin + " web-1 is not available 5m0s after it could have been\nand more"
+	c := against(t, s)
+	for args, want := range map[string]string{
+		"rollout history web":                      "   " + strings.TrimSuffix(begin, ":") + "…   ",
+		"rollout history web -o wide":              begin + " web-1 is not available 5m0s after it could have been   ",
+		"rollout history web --revision 2":         "# cause: " + begin + " web-1 is not available 5m0s after it could have been\n#   and more\n",
+		"rollout history web --revision 2 -o json": begin + ` web-1 is not available 5m0s after it could have been\nand more"`,
+		"rollout history web -o json":              begin + ` web-1 is not available 5m0s after it could have been\nand more"`,
+	} {
+		if got := c.run(strings.Fields(args)...); !strings.Contains(got.stdout, want) {
+			t.Errorf("stsd %s:\n%s%s\nwant %q", args, got.stdout, got.stderr, want)
+		}
+	}
+}
+
 func TestLogsFollowMembersThatComeLater(t *testing.T) {
 	t.Parallel()
 	s := apitest.World()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -29,7 +30,7 @@ func judge(st jobspecs.Status, generation int64) verdict {
 	case st.Deleting:
 		return verdict{over: true, code: exitRollout, say: name + " is being deleted", next: []string{"stsd wait " + name + " --for=deleted"}}
 	case back.Status:
-		return verdict{over: true, code: exitRollout, say: fmt.Sprintf("%s was rolled back: %s", name, reasonOf(back)), next: explainNext(st)}
+		return verdict{over: true, code: exitRollout, say: rolledBack(name, back), next: explainNext(st)}
 	case known && !progressing.Status && progressing.Reason == reasonComplete:
 		return verdict{over: true, say: summary(st)}
 	case stalled.Status:
@@ -38,6 +39,16 @@ func judge(st jobspecs.Status, generation int64) verdict {
 		return verdict{over: true, code: exitGoing, say: name + " is paused", next: []string{"stsd rollout resume " + name}}
 	}
 	return verdict{}
+}
+
+// rolledBack says that a rollout was, and why; the message of the condition may say
+// both.
+func rolledBack(name string, back jobspecs.Condition) string {
+	text := reasonOf(back)
+	if rest, said := strings.CutPrefix(text, "rolled back "); said {
+		return name + " was rolled back " + rest
+	}
+	return name + " was rolled back: " + text
 }
 
 // reasonComplete is the reason of Progressing=false when there is nothing left

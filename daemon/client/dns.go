@@ -51,6 +51,7 @@ type DNSTraced struct {
 	Rcode        string    `json:"rcode"`
 	Records      []string  `json:"records"` // ours; those of foreign names are passed on unread
 	Why          string    `json:"why"`
+	Foreign      bool      `json:"foreign"`      // no name of ours
 	Cut          bool      `json:"cut"`          // the answer said "ask over TCP"
 	Microseconds int64     `json:"microseconds"` // that it took
 	Missed       int       `json:"missed"`       // questions so far that came faster than they were read

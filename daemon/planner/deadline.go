@@ -2,17 +2,31 @@ package planner
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 )
 
-// Tries tells whether a pod uses up the deadline of its rollout: it runs, or fails,
-// and is not available. Progress of pulls and init containers does not.
-func (w *World) Tries(p *runtime.Pod) bool {
-	if p.Revision != w.Update || w.Current == w.Update || w.IsAvailable(p) {
-		return false
+// Clock is the member's, with the deadline of its rollout begun, stopped, going on or
+// over. One that runs, or fails, and is not available uses it up; progress of pulls
+// and init containers does not, nor does it begin anew for a container that is started
+// again.
+func (w *World) Clock(m Member, p *runtime.Pod) Member {
+	switch {
+	case p.Revision != w.Update || w.Current == w.Update || w.IsAvailable(p):
+		m.Trying, m.Resting = time.Time{}, time.Time{}
+	case tries(p) && m.Trying.IsZero():
+		m.Trying = w.Now
+	case tries(p) && !m.Resting.IsZero():
+		m.Trying, m.Resting = m.Trying.Add(w.Now.Sub(m.Resting)), time.Time{}
+	case !tries(p) && !m.Trying.IsZero() && m.Resting.IsZero():
+		m.Resting = w.Now
 	}
+	return m
+}
+
+func tries(p *runtime.Pod) bool {
 	switch p.Phase {
 	case runtime.Starting, runtime.Running, runtime.Backoff, runtime.Failed:
 		return true
@@ -27,11 +41,14 @@ func (w *World) deadline(p *Plan, wanted []*slot) {
 		return
 	}
 	for _, s := range wanted {
-		trying := w.Members[s.ordinal].Trying
-		if s.pod == nil || s.halted || trying.IsZero() || !w.Tries(s.pod) {
+		if s.pod == nil || s.halted || !tries(s.pod) {
 			continue
 		}
-		end := trying.Add(u.Deadline)
+		m := w.Clock(w.Members[s.ordinal], s.pod)
+		if m.Trying.IsZero() {
+			continue
+		}
+		end := m.Trying.Add(u.Deadline)
 		if w.Now.Before(end) {
 			p.wakeAt(end)
 			continue

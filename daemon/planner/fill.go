@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -22,7 +23,7 @@ func (w *World) fill(p *Plan, wanted []*slot) (busy bool) {
 		case s.missing() && w.renews(p, s):
 			busy = true
 		case s.missing():
-			busy = w.make(p, s, predecessor(wanted[:i]), blocker) || busy
+			busy = w.make(p, s, wanted[:i], blocker) || busy
 		case s.gone():
 			p.act(Action{Op: Remove, Ordinal: s.ordinal, Member: s.name, Target: w.after(s), Keep: true, Why: "ended: " + ended(s.pod)})
 			busy = true
@@ -38,16 +39,6 @@ func (w *World) fill(p *Plan, wanted []*slot) (busy bool) {
 	return busy
 }
 
-// predecessor is the last of those that the user did not stop; nil: there is none.
-func predecessor(lower []*slot) *slot {
-	for _, s := range reversed(lower) {
-		if !s.halted {
-			return s
-		}
-	}
-	return nil
-}
-
 // after is the revision that a member whose pod ended comes back with. Under
 // on_delete, whoever removed the pod asked for the new one.
 func (w *World) after(s *slot) string {
@@ -58,10 +49,10 @@ func (w *World) after(s *slot) string {
 	return s.target
 }
 
-// make creates one missing member if its gate is open. before is its
-// predecessor, blocker the lowest member that is not available; nil: none.
-func (w *World) make(p *Plan, s, before, blocker *slot) bool {
-	if !w.gate(p, s, before, blocker) {
+// make creates one missing member if its gate is open. lower are those before it,
+// blocker the lowest member that is not available; nil: none.
+func (w *World) make(p *Plan, s *slot, lower []*slot, blocker *slot) bool {
+	if !w.gate(p, s, lower, blocker) {
 		return false
 	}
 	r, ok := w.Specs[Target{s.ordinal, s.target}]
@@ -96,13 +87,13 @@ func (w *World) whyMissing(s *slot) string {
 // and rollback. In any set a member that was available once with the revision it
 // comes back with waits for nobody, or is staged by recovery_wait: gating a
 // recovery deadlocks clusters that need a quorum to be ready.
-func (w *World) gate(p *Plan, s, before, blocker *slot) bool {
+func (w *World) gate(p *Plan, s *slot, lower []*slot, blocker *slot) bool {
 	if len(w.After) > 0 && w.Members[s.ordinal].Once == "" && !w.Members[s.ordinal].Used {
 		p.wait(Wait{Member: s.name, On: w.After[0], For: "start_after: " + w.After[0] + " is not available yet", Since: w.Now})
 		return false
 	}
 	if w.recovers(s) {
-		return w.staged(p, s, before)
+		return w.staged(p, s, predecessor(p, lower))
 	}
 	if !ordered(w) || blocker == nil {
 		return true
@@ -141,15 +132,37 @@ func (w *World) staged(p *Plan, s, before *slot) bool {
 	if w.Set.RecoveryWait == 0 || before == nil || w.available(before) {
 		return true
 	}
-	if before.pod != nil && !before.pod.StartedAt.IsZero() {
+	if !before.missing() && !before.gone() && !before.pod.StartedAt.IsZero() {
 		open := before.pod.StartedAt.Add(w.Set.RecoveryWait)
 		if !w.Now.Before(open) {
 			return true
 		}
 		p.wakeAt(open)
 	}
+	s.staged = true
 	p.wait(Wait{Member: s.name, On: before.name, For: "recovery_wait, " + w.describe(before), Since: w.sinceOf(before)})
 	return false
+}
+
+// predecessor is the last of the lower members that runs or is on its way: one that
+// the user stopped, that cannot be made or that waits for its first start holds up
+// nobody. Nil: there is none.
+func predecessor(p *Plan, lower []*slot) *slot {
+	for _, s := range reversed(lower) {
+		if !s.halted && p.comes(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// comes tells whether a member has a pod that has started or can, is being made, or
+// waits for its own predecessor.
+func (p *Plan) comes(s *slot) bool {
+	if s.missing() || s.gone() {
+		return s.staged || slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Ordinal == s.ordinal })
+	}
+	return !s.pod.StartedAt.IsZero() || s.pod.Phase != runtime.Failed && s.pod.Phase != runtime.Backoff
 }
 
 // provide makes the volumes that a member needs and lacks. It reports whether
@@ -207,7 +220,7 @@ func (w *World) giveUp(p *Plan, s *slot) (busy bool) {
 
 // VolumeLost is the sentence for a volume that held data and is gone.
 func VolumeLost(volume, member string) string {
-	return fmt.Sprintf("VolumeLost: volume %s held data and is gone; bring it back under that name, or give %s up to start empty: stsd replace %s --fresh-volume", volume, member, member)
+	return fmt.Sprintf("volume %s held data and is gone; bring it back under that name and with its labels (stsd explain %s prints them), or start empty: stsd replace %s --fresh-volume", volume, member, member)
 }
 
 // typed is a member as a command line takes it.

@@ -112,6 +112,10 @@ func phase(ordinal int, rev string, ph runtime.Phase, reason string) option {
 	return pod(ordinal, rev, func(p *runtime.Pod) { p.Phase, p.Reason, p.Ready = ph, reason, false })
 }
 
+func neverStarted(ordinal int, ph runtime.Phase) option {
+	return pod(ordinal, "r1", func(p *runtime.Pod) { p.Phase, p.Ready, p.StartedAt = ph, false, time.Time{} })
+}
+
 // found is a pod of which the daemon knows no spec since it was restarted.
 func found(ordinal int) option {
 	return pod(ordinal, "r1", func(p *runtime.Pod) { p.Managed, p.Rendering = false, "" })
@@ -181,6 +185,24 @@ func TestNext(t *testing.T) {
 		{"in the middle of a rollout a lost member comes back as it was",
 			world(update("r2"), running("web-0"), unready(2, "r2"), once("r1", 1)), "create web-1 (recovery)"},
 
+		{"so does one of a set that never was complete",
+			world(neverComplete, update("r2"), parallel, running("web-0"), unready(2, "r1"), once("r1", 1)), "create web-1 (recovery)"},
+		{"and of one that is paused", world(neverComplete, update("r2"), parallel, paused, running("web-0"), unready(2, "r1"), once("r1", 1)), "create web-1 (recovery)"},
+		{"paused, also one that never was available", world(neverComplete, update("r2"), parallel, paused, running("web-0"), unready(2, "r1"), member(1, Member{Revision: "r1"})), "create web-1 (missing)"},
+		{"a third revision does not take back a second one",
+			world(update("r3"), halted("r3"), running("web-0"), unready(1, "r3"), member(2, Member{Revision: "r2", Once: "r2"})), "create web-2 (recovery)"},
+		{"nor spreads while it is not its turn",
+			world(update("r3"), running("web-0"), unready(1, "r3"), member(2, Member{Revision: "r2", Once: "r2"})), "create web-2 (recovery)"},
+		{"recovery_wait: one that cannot be made holds up nobody",
+			world(claims("retain", "retain"), volume(1, 2), record(0, true, false), once("r1", 0, 1, 2), recoveryWait(time.Minute)), "create web-1 (recovery)"},
+		{"nor one that cannot start", world(once("r1", 0, 1, 2), neverStarted(0, runtime.Failed), recoveryWait(time.Minute)), "create web-1 (recovery)"},
+		{"the next is staged behind the one before that", world(claims("retain", "retain"), volume(0, 2), record(1, true, false), once("r1", 0, 1, 2), recoveryWait(time.Minute)),
+			"create web-0 (recovery)"},
+		{"nor one that waits for its first start", world(once("r1", 0, 2), recoveryWait(time.Minute), unready(0, "r1")), "create web-2 (recovery)"},
+		{"a pod of before the reboot has not run since", world(once("r1", 0, 1, 2), stopped(0, "r1", runtime.ReasonEngineRestarted), recoveryWait(time.Minute)),
+			"remove web-0 (ended: found stopped when the engine was connected)"},
+		{"those behind it are staged still", world(once("r1", 0, 1, 2), neverStarted(0, runtime.Pulling), recoveryWait(time.Minute)), ""},
+
 		// Scale-down.
 		{"scale-down stops from the top", world(replicas(1), all), "stop web-2 (scaled down)"},
 		{"scale-down waits until a stopping one is gone", world(replicas(1), running("web-0", "web-1"), stopping(2, "r1")), ""},
@@ -208,6 +230,8 @@ func TestNext(t *testing.T) {
 		{"then the next", world(update("r2"), running("web-0", "web-1", "web-2:r2")), "stop web-1 (outdated)"},
 		{"partition keeps ordinals below it", world(update("r2"), partition(2), running("web-0", "web-1", "web-2:r2")), ""},
 		{"partition is compared with the real ordinal", world(update("r2"), start(5), partition(6), running("web-5", "web-6", "web-7:r2")), "stop web-6 (outdated)"},
+		{"below the partition one of a set that never was complete comes back as it was",
+			world(neverComplete, update("r2"), parallel, partition(2), running("web-1", "web-2:r2"), once("r1", 0)), "create web-0 (recovery)"},
 		{"below the partition a lost member comes back old", world(update("r2"), partition(2), running("web-1", "web-2:r2"), member(0, Member{Revision: "r2"})), "create web-0 (missing)"},
 		{"max_unavailable 2 takes two", world(update("r2"), maxUnavailable("2"), all), "stop web-1 (outdated), stop web-2 (outdated)"},
 		{"percent rounds down", world(update("r2"), maxUnavailable("70%"), all), "stop web-1 (outdated), stop web-2 (outdated)"},
@@ -363,6 +387,23 @@ func TestAMemberTakenOffItsNetworkIsReported(t *testing.T) {
 	}
 }
 
+func TestAMemberAtAnotherAddressThanItsOwnIsReported(t *testing.T) {
+	w := world(replicas(1), pod(0, "r1", func(p *runtime.Pod) { p.Address, p.Rendering = netip.MustParseAddr("10.87.0.77"), "x" }))
+	spec := w.spec(0, "r1")
+	spec.Address, spec.Network = netip.MustParseAddr("10.87.0.10"), "stsd"
+	w.Specs[Target{0, "r1"}] = Rendered{Spec: spec, Digest: "x"}
+	s := Status(w, Next(w))
+	text := "container web-0 was put on network stsd at 10.87.0.77, and its own address is 10.87.0.10; " +
+		"docker network disconnect stsd web-0 && docker network connect --ip 10.87.0.10 stsd web-0 brings it back"
+	if m := s.Members[0]; m.Reason != ReasonDisconnected || m.Message != text || m.IP != "10.87.0.77" || !m.Available {
+		t.Errorf("member = (%s) %s, at %s, available %t", m.Reason, m.Message, m.IP, m.Available)
+	}
+	want := jobspecs.Condition{Type: jobspecs.CondDegraded, Status: true, Reason: ReasonDisconnected, Message: "web-0: " + text}
+	if s.Conditions[4] != want {
+		t.Errorf("condition = %+v, want %+v", s.Conditions[4], want)
+	}
+}
+
 func TestAMemberTakenOffANetworkThatItJoinedIsReported(t *testing.T) {
 	address := netip.MustParseAddr("10.87.0.10")
 	w := world(replicas(1), pod(0, "r1", func(p *runtime.Pod) { p.Address, p.Rendering, p.Detached = address, "x", []string{"edge", "shop"} }))
@@ -392,7 +433,8 @@ func TestWhichRevisionAMemberIsMadeOf(t *testing.T) {
 		{"below the partition: the current one", world(update("r2"), partition(3), lost), "r1"},
 		{"below the partition, whatever it was before", world(update("r2"), partition(3), lost, member(2, Member{Revision: "r2"})), "r1"},
 		{"a lost one: what it was", world(update("r2"), lost, once("r1", 2)), "r1"},
-		{"a lost one of an older update: the wanted one", world(update("r3"), lost, once("r2", 2)), "r3"},
+		{"a lost one of an older update: what it was too", world(update("r3"), lost, once("r2", 2)), "r2"},
+		{"if it ever was available", world(update("r3"), lost, member(2, Member{Revision: "r2"})), "r3"},
 		{"a new one under a pause: the current one", world(update("r2"), paused, lost), "r1"},
 		{"stopped for the update: the wanted one", world(update("r2"), lost, member(2, Member{Revision: "r2", Once: "r1"})), "r2"},
 	} {

@@ -15,6 +15,7 @@ type slot struct {
 	wanted  bool         // the set has this ordinal
 	target  string       // revision that a pod made now gets
 	halted  bool         // stopped by the user: it is not made, and nobody waits for it
+	staged  bool         // it waits for its predecessor's recovery
 	ask     Ask
 }
 
@@ -47,24 +48,26 @@ func (w *World) slots() (wanted, condemned []*slot) {
 
 func (w *World) member(ordinal int) string { return jobspecs.MemberName(w.Set.Name, ordinal) }
 
-// target is the revision that a pod of this ordinal gets when it is made now.
-// Below the partition it is the current one. A lost member comes back as it
-// was, until its turn in the update has come: a host that reboots in the middle
-// of a rollout does not spread it. New ordinals start with the newest; under a
-// pause with the current one.
+// target is the revision that a pod of this ordinal gets when it is made now. A
+// member that is lost comes back as it was, until its turn in the update has come: a
+// host that reboots in the middle of a rollout does not spread it, nor does what was
+// available leave because others were never. Below the partition it is not the newest
+// one, if there is another. Otherwise it is the newest; while the rollout is held the
+// current one, or in a set that never was complete the last one.
 func (w *World) target(ordinal int) string {
-	if w.Current == "" {
-		return w.Update
-	}
-	if w.Set.Update.Strategy == jobspecs.Rolling && ordinal < w.Set.Update.Partition {
-		return w.Current
-	}
-	switch last := w.Members[ordinal].Revision; last {
-	case w.Current, w.Update:
+	m := w.Members[ordinal]
+	last := m.Revision
+	below := w.Set.Update.Strategy == jobspecs.Rolling && ordinal < w.Set.Update.Partition
+	switch {
+	case last == "":
+	case last == m.Once && last != w.Update, last == w.Current, last == w.Update && !below:
 		return last
 	}
-	if w.held() {
+	switch held := below || w.held(); {
+	case held && w.Current != "":
 		return w.Current
+	case held && last != "":
+		return last
 	}
 	return w.Update
 }

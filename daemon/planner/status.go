@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -87,8 +89,10 @@ const (
 	ReasonVolumeLost   = "VolumeLost"   // its volume held data and is gone
 	ReasonMayNeedPeers = "MayNeedPeers" // it waits for one that may be waiting for it
 	ReasonByUser       = "ByUser"       // Stopped: until `stsd start`
-	ReasonDisconnected = "Disconnected" // Running: its container was taken off its network
+	ReasonDisconnected = "Disconnected" // Running: its container was taken off its network, or has another address there
 	ReasonHookFailed   = "HookFailed"   // any: a hook that has to run for it fails; a leave hook says no so
+
+	ReasonStray = "Stray" // any: its set is not stored; it is left alone
 
 	ReasonVolumeNearlyFull = "VolumeNearlyFull" // Running: a volume or scratch folder of it is above 90 % of its size
 	ReasonVolumeOverSize   = "VolumeOverSize"   // Running: one holds more than its size
@@ -121,7 +125,22 @@ func (w *World) memberStatus(s *slot, wait Wait) jobspecs.Member {
 		w.fromPod(&m, s)
 	}
 	fromSpec(&m, spec)
+	if s.pod != nil && !s.pod.StartedAt.IsZero() {
+		m.Ports = portsNow(m.Ports, s.pod.Published)
+	}
 	w.cutOff(&m, s)
+	return m
+}
+
+// Stray is the row of a pod whose set is not stored, with the sentence for it.
+func Stray(set jobspecs.Key, p *runtime.Pod, message string) jobspecs.Member {
+	w := World{Set: &jobspecs.Set{Namespace: set.Namespace, Name: set.Name}}
+	m := jobspecs.Member{
+		Namespace: set.Namespace, Set: set.Name, Name: p.Name, Ordinal: p.Ordinal,
+		Ports: []jobspecs.MemberPort{}, Volumes: []string{}, Containers: []jobspecs.MemberContainer{},
+	}
+	w.fromPod(&m, &slot{ordinal: p.Ordinal, name: p.Name, pod: p, target: p.Revision})
+	m.Reason, m.Message, m.Available, m.NextTry = ReasonStray, message, false, nil
 	return m
 }
 
@@ -140,9 +159,11 @@ func (w *World) disconnected(s *slot) bool {
 	return s.pod != nil && s.pod.Phase == runtime.Running && !s.pod.StartedAt.IsZero() && (w.unreachable(s) || len(s.pod.Detached) > 0)
 }
 
-// unreachable: it is off its own network.
+// unreachable: it is off its own network, or there at another address than the one
+// that is reserved for it.
 func (w *World) unreachable(s *slot) bool {
-	return !s.pod.Address.IsValid() && w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Address.IsValid()
+	own := w.Specs[Target{s.ordinal, s.pod.Revision}].Spec.Address
+	return own.IsValid() && s.pod.Address != own
 }
 
 // disconnection is the sentence for it, with the cure.
@@ -158,8 +179,12 @@ func (w *World) disconnection(s *slot) string {
 		return fmt.Sprintf("container %s was taken off network %s; docker network connect --alias %s --alias %s --alias %s.%s %s %s brings it back",
 			name, off, s.name, spec.Service, s.name, spec.Service, off, name)
 	}
-	return fmt.Sprintf("container %s was taken off network %s; docker network connect --ip %s %s %s brings it back",
-		name, spec.Network, spec.Address, spec.Network, name)
+	connect := fmt.Sprintf("docker network connect --ip %s %s %s", spec.Address, spec.Network, name)
+	if s.pod.Address.IsValid() {
+		return fmt.Sprintf("container %s was put on network %s at %s, and its own address is %s; docker network disconnect %s %s && %s brings it back",
+			name, spec.Network, s.pod.Address, spec.Address, spec.Network, name, connect)
+	}
+	return fmt.Sprintf("container %s was taken off network %s; %s brings it back", name, spec.Network, connect)
 }
 
 func (w *World) fromPod(m *jobspecs.Member, s *slot) {
@@ -175,13 +200,22 @@ func (w *World) fromPod(m *jobspecs.Member, s *slot) {
 	}
 	m.Restarts, m.Image, m.ImageID, m.Role = restarts(p), p.Image, p.ImageID, p.Role
 	m.StartedAt, m.Since, m.NextTry = timeOrNil(p.StartedAt), timeOrNil(p.Since), timeOrNil(p.NextTry)
-	m.Stale = p.Started != "" && p.Rendering != "" && p.Started != p.Rendering
+	m.Stale = stale(p, w.Specs[Target{s.ordinal, p.Revision}].Spec.Steady)
 	if p.Address.IsValid() {
 		m.IP = p.Address.String()
 	}
 	for _, c := range p.Containers {
 		m.Containers = append(m.Containers, containerStatus(c))
 	}
+}
+
+// stale tells whether a new start would run something else than what runs. That a set
+// has formed since, or volumes are in use, is no news for who runs.
+func stale(p *runtime.Pod, steady string) bool {
+	if p.Started == "" || p.Rendering == "" || p.Started == p.Rendering {
+		return false
+	}
+	return p.Steady == "" || p.Steady != steady
 }
 
 // restarts counts those of init containers too while the pod has not got past them.
@@ -230,6 +264,42 @@ func fromSpec(m *jobspecs.Member, spec jobspecs.PodSpec) {
 			m.Ports = append(m.Ports, jobspecs.MemberPort{Name: p.Name, Container: p.Container, Host: p.Host, HostIP: p.HostIP, Protocol: p.Protocol})
 		}
 	}
+}
+
+// portsNow are those of a rendering, published as what runs is.
+func portsNow(rendered []jobspecs.MemberPort, published []jobspecs.Port) []jobspecs.MemberPort {
+	out, left := []jobspecs.MemberPort{}, slices.Clone(published)
+	take := func(like func(jobspecs.Port) bool) *jobspecs.Port {
+		i := slices.IndexFunc(left, like)
+		if i < 0 {
+			return nil
+		}
+		p := left[i]
+		left = slices.Delete(left, i, i+1)
+		return &p
+	}
+	for _, m := range rendered {
+		same := func(p jobspecs.Port) bool {
+			return p.Container == m.Container && cmp.Or(p.Protocol, "tcp") == cmp.Or(m.Protocol, "tcp")
+		}
+		p := take(func(p jobspecs.Port) bool { return same(p) && p.Host == m.Host && p.HostIP == m.HostIP })
+		if p == nil && m.Name != "" {
+			p = take(same)
+		}
+		switch {
+		case p != nil:
+			m.Host, m.HostIP = p.Host, p.HostIP
+		case m.Name == "": // what only its next start publishes
+			continue
+		default:
+			m.Host, m.HostIP = 0, ""
+		}
+		out = append(out, m)
+	}
+	for _, p := range left {
+		out = append(out, jobspecs.MemberPort{Container: p.Container, Host: p.Host, HostIP: p.HostIP, Protocol: p.Protocol})
+	}
+	return out
 }
 
 func timeOrNil(t time.Time) *time.Time {

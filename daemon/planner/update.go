@@ -15,7 +15,8 @@ import (
 //     whole set are unavailable.
 //
 // What was stopped or made for the update and is not available yet counts as in
-// flight; at most max_unavailable are.
+// flight; at most max_unavailable are. Members that the user stopped do not count: a
+// guard does count them.
 func (w *World) update(p *Plan, wanted []*slot) {
 	limit := w.Set.Update.MaxUnavailableOf(w.Replicas)
 	unavailable, inFlight, unmade := 0, 0, true

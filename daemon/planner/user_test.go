@@ -165,6 +165,51 @@ func TestADeadlineEndsARollout(t *testing.T) {
 	}
 }
 
+// The clock of a deadline goes on over restarts of a container, and stands still while
+// an image is pulled or an init container runs.
+func TestTheClockOfADeadline(t *testing.T) {
+	at := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
+	type look struct {
+		at    int // seconds
+		phase runtime.Phase
+		rev   string
+		ready bool
+	}
+	for _, c := range []struct {
+		name  string
+		looks []look
+		want  int // since when it tries; -1: it does not
+	}{
+		{"it begins when it runs", []look{{0, runtime.Pulling, "r2", false}, {60, runtime.Starting, "r2", false}, {70, runtime.Running, "r2", false}}, 60},
+		{"it goes on while a container is started again", []look{
+			{0, runtime.Running, "r2", false}, {5, runtime.Backoff, "r2", false}, {15, runtime.Pending, "r2", false},
+			{15, runtime.Starting, "r2", false}, {20, runtime.Backoff, "r2", false}, {60, runtime.Pending, "r2", false}, {60, runtime.Running, "r2", false}}, 0},
+		{"an init container that runs again does not count", []look{
+			{0, runtime.Backoff, "r2", false}, {10, runtime.Initializing, "r2", false}, {40, runtime.Backoff, "r2", false}}, 30},
+		{"nor does a pull that is tried again", []look{
+			{0, runtime.Failed, "r2", false}, {10, runtime.Pulling, "r2", false}, {11, runtime.Pulling, "r2", false}, {110, runtime.Starting, "r2", false}}, 100},
+		{"it ends when the member is available", []look{{0, runtime.Running, "r2", false}, {10, runtime.Running, "r2", true}}, -1},
+		{"and begins anew when it is lost", []look{{0, runtime.Running, "r2", false}, {10, runtime.Running, "r2", true}, {20, runtime.Backoff, "r2", false}}, 20},
+		{"another revision has none", []look{{0, runtime.Running, "r2", false}, {10, runtime.Running, "r1", false}}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var m Member
+			for _, l := range c.looks {
+				w := world(update("r2"))
+				w.Now = at(l.at)
+				p := &runtime.Pod{Ordinal: 2, Phase: l.phase, Revision: l.rev, Ready: l.ready, ReadyKnown: true, ReadySince: w.Now}
+				m = w.Clock(m, p)
+			}
+			switch {
+			case c.want < 0 && (!m.Trying.IsZero() || !m.Resting.IsZero()):
+				t.Errorf("it tries since %s, rests since %s, want none", m.Trying, m.Resting)
+			case c.want >= 0 && !m.Trying.Equal(at(c.want)):
+				t.Errorf("it tries since %s, want %s", m.Trying, at(c.want))
+			}
+		})
+	}
+}
+
 func TestAMemberThatWasStoppedIsShownSo(t *testing.T) {
 	w := world(running("web-0", "web-2"), each(down, 1))
 	s := Status(w, Next(w))

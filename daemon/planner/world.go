@@ -97,8 +97,10 @@ type Member struct {
 	// Used is set when a container has run with its volumes.
 	Used bool `json:"used"`
 	// Trying is since when its pod of the wanted revision could have become
-	// available: pulls and init containers are over. Zero: it is, or it does not try.
-	Trying time.Time `json:"trying,omitzero"`
+	// available, without the time of pulls and init containers. Zero: it is, or it has
+	// not tried yet. Resting is since when that clock stands still; zero: it goes.
+	Trying  time.Time `json:"trying,omitzero"`
+	Resting time.Time `json:"resting,omitzero"`
 	// Stopped is set by the user, until the member is started again.
 	Stopped bool `json:"stopped,omitempty"`
 	Ask     Ask  `json:"ask,omitempty"`
@@ -117,6 +119,7 @@ type Target struct {
 // Rendered is a PodSpec and its digest, or why there is none.
 type Rendered struct {
 	Spec   jobspecs.PodSpec
+	Steady jobspecs.PodSpec // what Spec.Steady is the digest of
 	Digest string
 	Err    error
 }

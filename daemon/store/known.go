@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -69,6 +70,7 @@ func (r *Record) clone() Record {
 	out := *r
 	out.Overrides = cloneOverrides(r.Overrides)
 	out.HooksDone = maps.Clone(r.HooksDone)
+	out.Failed = slices.Clone(r.Failed)
 	out.Deleting = clonePointer(r.Deleting)
 	out.Halted = clonePointer(r.Halted)
 	out.Rolled = clonePointer(r.Rolled)

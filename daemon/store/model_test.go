@@ -599,6 +599,7 @@ func TestWhatAStoreToldIsNotTheStores(t *testing.T) {
 	in.Record.Overrides.Images = map[string]string{"main": "web:1"}
 	in.Record.HooksDone = map[string]bool{"form": true}
 	in.Record.Deleting, in.Record.Halted = &planner.Deleting{Volumes: "retain"}, &planner.Halt{Why: "late"}
+	in.Record.Failed = []string{"web-b"}
 	in.Record.Rolled = &Rolled{Overrides: jobspecs.Overrides{Images: map[string]string{"main": "web:2"}}}
 	in.Revision.ImageIDs = map[string]string{"web:1": "sha256:1"}
 	if err := s.Put(in); err != nil {
@@ -615,6 +616,7 @@ func TestWhatAStoreToldIsNotTheStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.Record.Overrides.Images["main"], v.Record.HooksDone["form"] = "web:9", false
+		v.Record.Failed[0] = "web-z"
 		v.Record.Deleting.Volumes, v.Record.Halted.Why, v.Record.Rolled.Why, v.Record.Rolled.Overrides.Images["main"] = "delete", "never", "so", "web:9"
 		v.Revisions[0].ImageIDs["web:1"] = "sha256:9"
 	}

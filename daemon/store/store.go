@@ -16,7 +16,9 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -41,6 +43,9 @@ var (
 	ErrChanged = errors.New("the set was changed meanwhile")
 	// ErrFull is returned by Put when the network has no address left.
 	ErrFull = errors.New("no free address")
+	// ErrUnwritable is returned by every method that writes while the file system of
+	// the data folder is full or read-only. Nothing was stored.
+	ErrUnwritable = errors.New("cannot be written")
 )
 
 // Record is one set: what is wanted, and how far it has come.
@@ -60,6 +65,7 @@ type Record struct {
 	Halted     *planner.Halt      `json:"halted,omitempty"`      // the rollout of Update that failed
 	Resumed    time.Time          `json:"resumed,omitzero"`      // deadlines count from then at the earliest
 	Rolled     *Rolled            `json:"rolled_back,omitempty"` // why Update is an older one, until it is another
+	Failed     []string           `json:"failed,omitempty"`      // revisions that were rolled back from before, and not complete since
 	Lost       bool               `json:"lost,omitempty"`        // what the user wrote is not known: it was put together from labels
 	Forced     bool               `json:"forced,omitempty"`      // guard and vetoes do not hold in this generation
 }
@@ -287,9 +293,26 @@ func newID() string {
 func (s *Store) update(f func(*bolt.Tx) error) error {
 	commit := func() error { return s.commit(f) }
 	if s.around == nil {
-		return commit()
+		return unwritable(s.db.Path(), commit())
 	}
-	return s.around(commit)
+	return unwritable(s.db.Path(), s.around(commit))
+}
+
+// unwritable says of a disk that takes nothing more what to do about it.
+func unwritable(path string, err error) error {
+	dir := filepath.Dir(path)
+	switch {
+	case isErrno(err, syscall.ENOSPC), isErrno(err, syscall.EDQUOT):
+		return fmt.Errorf("state file %s %w: %w; make room in %s (df -h %s)", path, ErrUnwritable, err, dir, dir)
+	case isErrno(err, syscall.EROFS):
+		return fmt.Errorf("state file %s %w: %w; mount the file system of %s for writing (dmesg may say why it is not)", path, ErrUnwritable, err, dir)
+	}
+	return err
+}
+
+// isErrno also knows the errors that bbolt passes on as text alone.
+func isErrno(err error, n syscall.Errno) bool {
+	return err != nil && (errors.Is(err, n) || strings.HasSuffix(err.Error(), n.Error()))
 }
 
 // ID is this store's id, made once.

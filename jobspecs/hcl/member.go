@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -25,6 +26,27 @@ type Env struct {
 	Formed    bool             // all members were ready at the same time once
 	Sets      map[string]Other // other sets of the namespace, for sets.NAME: those of Uses
 	ImageIDs  map[string]string
+}
+
+// IsSteady: the set has formed, and no volume of it or of another set is fresh.
+func (e Env) IsSteady() bool {
+	fresh := func(of map[int]bool) bool { return slices.Contains(slices.Collect(maps.Values(of)), true) }
+	for _, o := range e.Sets {
+		if fresh(o.Fresh) {
+			return false
+		}
+	}
+	return e.Formed && !fresh(e.Fresh)
+}
+
+// Steady is the environment as it will be when it IsSteady and nothing else changes.
+func (e Env) Steady() Env {
+	e.Formed, e.Fresh, e.Sets = true, nil, maps.Clone(e.Sets)
+	for name, o := range e.Sets {
+		o.Fresh = nil
+		e.Sets[name] = o
+	}
+	return e
 }
 
 func (e Env) domain() string {

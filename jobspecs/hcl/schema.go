@@ -118,7 +118,7 @@ var updateSchema = &block{
 	attrs: []attr{
 		{name: "strategy", kind: oneOf(jobspecs.Rolling, jobspecs.OnDelete), def: "`rolling`", doc: "`on_delete`: a member changes when it is restarted by hand"},
 		{name: "partition", kind: number(0, math.MaxInt32), def: "0", doc: "ordinals below it keep the old revision"},
-		{name: "max_unavailable", kind: percent, def: "1", doc: "how many members, or `\"30%\"`, may be away at once"},
+		{name: "max_unavailable", kind: percent, def: "1", doc: "how many members, or `\"30%\"`, may be away at once; those that `stsd stop` took down do not count (a `guard` counts them)"},
 		{name: "min_ready", kind: duration, def: "0s", doc: "ready for this long counts as available"},
 		{name: "deadline", kind: duration, def: "10m", doc: "how long a new member may take to become available, pulls and init containers not counted; 0s: for ever"},
 		{name: "on_failure", kind: oneOf(jobspecs.FailPause, jobspecs.FailRollback, jobspecs.FailWait), def: "`pause`", doc: "when a member misses the deadline: `pause` stands still, `rollback` takes the changed members back to the last revision that was complete, `wait` goes on"},
@@ -161,7 +161,7 @@ var dnsSchema = &block{
 var hostAccessSchema = &block{
 	name: "host_access", doc: "how programs of the engine's own machine reach members; a running member changes with its next start",
 	attrs: []attr{
-		{name: "mode", kind: oneOf(jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts, jobspecs.HostNone), def: "`direct` on Linux, `loopback` elsewhere", doc: "`direct`: at the member's address; `loopback`: at a loopback address of the member's own, where its ports are published under their own numbers; `ports`: at 127.0.0.1, under its port numbers plus the ordinal; `none`: not at all, nothing is published and their names are not answered there"},
+		{name: "mode", kind: oneOf(jobspecs.HostDirect, jobspecs.HostLoopback, jobspecs.HostPorts, jobspecs.HostNone), def: "`direct` on Linux, `loopback` elsewhere", doc: "`direct`: at the member's address; `loopback`: at a loopback address of the member's own, where its ports are published under their own numbers; `ports`: at 127.0.0.1, under its port numbers plus the ordinal; `none`: nothing is published, and their names are not answered there; on Linux a member's own address can still be reached, as that of any container"},
 	},
 }
 

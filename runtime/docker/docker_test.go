@@ -613,8 +613,9 @@ func TestForeignVolumeIsNeverTouched(t *testing.T) {
 
 	want := volumes.ForeignError{Name: name, Owner: "of another stsd, somebody"}
 	for verb, err := range map[string]error{
-		"create": e.Volumes().Create(t.Context(), s.Pod.Set, 0, s.Pod.Volumes[0]),
-		"delete": e.Volumes().Delete(t.Context(), name),
+		"create":  e.Volumes().Create(t.Context(), s.Pod.Set, 0, s.Pod.Volumes[0]),
+		"delete":  e.Volumes().Delete(t.Context(), name),
+		"foreign": e.Volumes().Foreign(t.Context(), s.Pod.Set, name),
 	} {
 		var foreign *volumes.ForeignError
 		if !errors.As(err, &foreign) || *foreign != want {

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/runtime/pods"
 )
 
 // Networks of others, which a pod joins beside its own. They are never made,
@@ -34,6 +36,16 @@ func (h *Host) checkJoined(ctx context.Context, pod *jobspecs.PodSpec) error {
 func networkMissing(name string) error {
 	return problem(runtime.ReasonNetworkMissing, nil,
 		"network %s is not there: start what makes it, or make it (docker network create %s)", name, name)
+}
+
+// MissingNetwork says what to do about a network of others that is not there.
+func (h *Host) MissingNetwork(ctx context.Context, name string) string {
+	var p *pods.Problem
+	err := h.checkJoined(ctx, &jobspecs.PodSpec{Networks: []string{name}})
+	if errors.As(err, &p) && p.Reason == runtime.ReasonNetworkMissing {
+		return p.Message
+	}
+	return ""
 }
 
 // join puts a created container on the networks that its pod joins: an engine

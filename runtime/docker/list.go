@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -128,10 +129,24 @@ func containerOf(c *container.InspectResponse) pods.Container {
 		Address:    address(endpoints, own),
 		Address6:   address6(endpoints, own),
 		Joined:     joined(endpoints, own),
+		Published:  publishedPorts(c),
 		CreatedAt:  moment(c.Created),
 		StartedAt:  moment(c.State.StartedAt),
 		FinishedAt: moment(c.State.FinishedAt),
 	}
+}
+
+// publishedPorts are those that a container was made with, in order.
+func publishedPorts(c *container.InspectResponse) (out []jobspecs.Port) {
+	if c.ContainerJSONBase == nil || c.HostConfig == nil {
+		return nil
+	}
+	for _, port := range slices.Sorted(maps.Keys(c.HostConfig.PortBindings)) {
+		for _, b := range c.HostConfig.PortBindings[port] {
+			out = append(out, publishedPort(port, b))
+		}
+	}
+	return out
 }
 
 // moment reads the engine's time; its year 1 is our zero.

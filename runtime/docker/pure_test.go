@@ -364,12 +364,17 @@ func TestTimesOfTheEngine(t *testing.T) {
 	}
 	c := containerOf(&container.InspectResponse{
 		ContainerJSONBase: &container.ContainerJSONBase{ID: "i", Name: "/web-0", Image: "sha256:1", Created: "2024-01-02T03:04:05Z",
-			State: &container.State{Status: "exited", ExitCode: 1, StartedAt: "2024-01-02T03:04:06Z", FinishedAt: "0001-01-01T00:00:00Z"}},
+			State: &container.State{Status: "exited", ExitCode: 1, StartedAt: "2024-01-02T03:04:06Z", FinishedAt: "0001-01-01T00:00:00Z"},
+			HostConfig: &container.HostConfig{PortBindings: bindings([]jobspecs.Port{
+				{Name: "b", Container: 90, Protocol: "udp", Host: 9090}, {Name: "free", Container: 70}, {Name: "a", Container: 80, Host: 8080, HostIP: "127.87.0.10"},
+			})}},
 		Config:          &container.Config{Image: "web:1"},
 		NetworkSettings: &container.NetworkSettings{},
 	})
 	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
-	want := pods.Container{ID: "i", Name: "web-0", State: "exited", ExitCode: 1, Image: "web:1", ImageID: "sha256:1", CreatedAt: at, StartedAt: at.Add(time.Second)}
+	want := pods.Container{ID: "i", Name: "web-0", State: "exited", ExitCode: 1, Image: "web:1", ImageID: "sha256:1", CreatedAt: at, StartedAt: at.Add(time.Second), Published: []jobspecs.Port{
+		{Container: 80, Protocol: "tcp", Host: 8080, HostIP: "127.87.0.10"}, {Container: 90, Protocol: "udp", Host: 9090, HostIP: "127.0.0.1"},
+	}}
 	if fmt.Sprintf("%+v", c) != fmt.Sprintf("%+v", want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

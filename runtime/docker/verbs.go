@@ -142,11 +142,30 @@ func (h *Host) Remove(ctx context.Context, id string) error {
 	}
 	defer done()
 	err = h.cli().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+	if err != nil && isConflict(err) && contains(err.Error(), "is already in progress") { // somebody else's hand
+		err = h.awaitRemoval(ctx, id)
+	}
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("remove: %w", engineError(err))
 	}
 	h.forgetContainers(id)
 	return nil
+}
+
+// removalTime is how long the removal by somebody else is waited for.
+const removalTime = 10 * time.Second
+
+// awaitRemoval returns when a removal that goes on is over.
+func (h *Host) awaitRemoval(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removalTime)
+	defer cancel()
+	done, errs := h.cli().ContainerWait(ctx, id, container.WaitConditionRemoved)
+	select {
+	case <-done:
+		return nil
+	case err := <-errs:
+		return err
+	}
 }
 
 // Rename gives a container another name. One that has it is nil.

@@ -18,7 +18,10 @@ import (
 	"github.com/stsd/stsd/volumes"
 )
 
-var _ volumes.Store = (*Volumes)(nil)
+var (
+	_ volumes.Store  = (*Volumes)(nil)
+	_ volumes.Owners = (*Volumes)(nil)
+)
 
 // Volumes is the store of volumes on a Host's engine. It answers List from memory
 // while a Watch of the Host is live, and asks the engine otherwise.
@@ -74,11 +77,36 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 	if err != nil {
 		return fmt.Errorf("create volume %s: %w", spec.Name, engineError(err))
 	}
-	if !v.host.ours(made.Labels) || volumeOf(&made).Set != set || isScratch(made.Labels) {
-		return &volumes.ForeignError{Name: spec.Name, Owner: v.host.owner(made.Labels)}
+	if err := v.foreign(&made, set); err != nil {
+		return err
 	}
 	v.changed(func() { v.mine[spec.Name] = &made })
 	return nil
+}
+
+// Foreign implements volumes.Owners.
+func (v *Volumes) Foreign(ctx context.Context, set jobspecs.Key, name string) error {
+	done, err := v.host.slot(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	found, err := v.host.cli().VolumeInspect(ctx, name)
+	switch {
+	case isNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("inspect volume %s: %w", name, engineError(err))
+	}
+	return v.foreign(&found, set)
+}
+
+// foreign is a *volumes.ForeignError unless the volume is the set's.
+func (v *Volumes) foreign(found *volume.Volume, set jobspecs.Key) error {
+	if v.host.ours(found.Labels) && volumeOf(found).Set == set && !isScratch(found.Labels) {
+		return nil
+	}
+	return &volumes.ForeignError{Name: found.Name, Owner: v.host.owner(found.Labels)}
 }
 
 func isScratch(labels map[string]string) bool { return labels[jobspecs.LabelScratch] != "" }

@@ -117,7 +117,7 @@ func (h *Host) note(m events.Message) []pods.Event {
 		if m.Action == events.ActionDestroy {
 			h.forgetContainers(m.Actor.ID)
 		}
-		return []pods.Event{{ID: m.Actor.ID}}
+		return []pods.Event{{ID: m.Actor.ID, Started: m.Action == events.ActionStart}}
 	}
 	return nil
 }

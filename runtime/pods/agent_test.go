@@ -370,6 +370,17 @@ func TestStopWaitsForTheGraceAndALaterStopShortensIt(t *testing.T) {
 	})
 }
 
+func TestALaterStopDoesNotPutOffTheKill(t *testing.T) {
+	onHost(t, sim.Program{IgnoresTerm: true}, func(r *rig) {
+		r.create(spec())
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: 20 * time.Second}))
+		r.after(10 * time.Second)
+		r.must(r.Stop(r.Context(), web0, runtime.StopOptions{Grace: time.Hour}))
+		r.after(10 * time.Second)
+		r.want("Stopped (StopRequested)")
+	})
+}
+
 func TestReadinessIsProbedWhileStopping(t *testing.T) {
 	onHost(t, sim.Program{IgnoresTerm: true}, func(r *rig) {
 		r.create(spec(readiness(tcp(time.Second, 1)), liveness(tcp(time.Second, 1))))

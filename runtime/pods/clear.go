@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -57,7 +58,7 @@ func (e *Engine) clearAll(ctx context.Context, name runtime.PodName) error {
 		switch {
 		case !ok || owner.name != name || list[i].Labels[jobspecs.LabelDaemon] != e.daemon:
 		case list[i].Running():
-			return runtime.ErrRunning
+			return runs(&list[i])
 		default:
 			if err := e.host.Remove(ctx, list[i].ID); err != nil {
 				return err
@@ -81,10 +82,12 @@ func (e *Engine) clearPart(ctx context.Context, name runtime.PodName, s spot, ke
 	}
 	main, err := e.find(ctx, name, id)
 	switch {
-	case err != nil || main == nil || main.Name == previous:
+	case err != nil || main == nil:
 		return err
 	case main.Running():
-		return runtime.ErrRunning
+		return runs(main)
+	case main.Name == previous:
+		return nil
 	case !keep || main.StartedAt.IsZero() || main.State != "exited":
 		return e.host.Remove(ctx, main.ID)
 	}
@@ -113,6 +116,9 @@ func (e *Engine) clearKept(ctx context.Context, name runtime.PodName, parts []sp
 		if s.Previous != nil {
 			names = append(names, s.Previous.ID) // it may have another name by now
 		}
+		for i := range s.Beside {
+			names = append(names, s.Beside[i].ID)
+		}
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {
@@ -130,9 +136,14 @@ func (e *Engine) clearNamed(ctx context.Context, name runtime.PodName, id string
 	case err != nil || c == nil:
 		return err
 	case c.Running():
-		return runtime.ErrRunning
+		return runs(c)
 	}
 	return e.host.Remove(ctx, c.ID)
+}
+
+// runs is ErrRunning that says which container it is, and what ends it.
+func runs(c *Container) error {
+	return fmt.Errorf("container %s runs, docker stop %s ends it: %w", c.Name, c.Name, runtime.ErrRunning)
 }
 
 // find is a container of the pod that this daemon made; nil: there is none.

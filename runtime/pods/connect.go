@@ -76,6 +76,8 @@ func (e *Engine) close() {
 
 // session is one connection: subscribe, then list, so that nothing is missed.
 func (e *Engine) session(ctx context.Context) (worked bool, err error) {
+	var meetings sync.WaitGroup
+	defer meetings.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, err := e.host.Watch(ctx)
@@ -88,7 +90,10 @@ func (e *Engine) session(ctx context.Context) (worked bool, err error) {
 	}
 	e.connected(list)
 	for event := range events {
-		e.happened(event)
+		if e.happened(event) {
+			continue
+		}
+		meetings.Go(func() { e.meet(ctx, event.ID) })
 	}
 	return true, errLost
 }
@@ -127,19 +132,23 @@ func (e *Engine) disconnected(err error) {
 }
 
 // happened passes an event on to the pods that know the container, or that wait for
-// what it gave up.
-func (e *Engine) happened(event Event) {
+// what it gave up. It tells whether that was all: a container that was started
+// unknown to every pod, or to one that is about to be forgotten, has to be met.
+func (e *Engine) happened(event Event) (all bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
+	all = event.Freed || event.ID != "" && !event.Started
 	for _, p := range e.pods {
 		switch {
 		case event.Freed && p.wantsSomething():
 			p.change((*PodWorld).freed)
 		case event.Freed:
 		case event.ID == "" || p.knows(event.ID):
+			all = all || event.ID != "" && p.seen.Load().Phase != runtime.Stopped
 			p.change(func(w *PodWorld) { w.happened(event.ID) })
 		}
 	}
+	return all
 }
 
 func (p *pod) wantsSomething() bool {
@@ -165,17 +174,22 @@ func (e *Engine) add(name runtime.PodName, w PodWorld) *pod {
 // begin starts the pod's goroutine; e.mu is held.
 func (e *Engine) begin(p *pod) { e.stops[p] = e.spawn(p.run) }
 
-// forget drops a pod whose containers are gone.
-func (e *Engine) forget(name runtime.PodName, p *pod) {
+// forget drops a pod whose containers are gone. One that got another meanwhile is
+// ErrRunning.
+func (e *Engine) forget(name runtime.PodName, p *pod) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.pods[name] != p {
-		return
+		return nil
+	}
+	if p.seen.Load().Phase != runtime.Stopped {
+		return runtime.ErrRunning
 	}
 	delete(e.pods, name)
 	e.stops[p]()
 	delete(e.stops, p)
 	p.hint()
+	return nil
 }
 
 // group is the containers of one pod, by block.
@@ -189,6 +203,18 @@ type group struct {
 type found struct {
 	kind, suffix   string
 	main, previous *Container
+	beside         []Container // further ones
+}
+
+// all are its containers.
+func (f found) all() []Container {
+	list := slices.Clone(f.beside)
+	for _, c := range []*Container{f.main, f.previous} {
+		if c != nil {
+			list = append(list, *c)
+		}
+	}
+	return list
 }
 
 // any tells whether there is a container that is not just kept for its output.
@@ -207,6 +233,9 @@ func (g group) kept() []string {
 	for _, f := range g.parts {
 		if f.previous != nil {
 			names = append(names, f.previous.Name)
+		}
+		for i := range f.beside {
+			names = append(names, f.beside[i].Name)
 		}
 	}
 	slices.Sort(names)
@@ -270,7 +299,7 @@ func (f *found) add(c *Container, pod runtime.PodName, block string) {
 	name := func(part string) string { return jobspecs.ContainerName(pod.Namespace, pod.Name, part) }
 	switch c.Name {
 	case name(jobspecs.PreviousPart("")), name(jobspecs.PreviousPart(block)):
-		f.previous = c
+		f.keep(c, true)
 		return
 	}
 	other := f.main
@@ -281,8 +310,18 @@ func (f *found) add(c *Container, pod runtime.PodName, block string) {
 	case preferred(c, other, name(block)):
 		f.main, c = c, other
 	}
-	if f.previous == nil || c.Running() && !f.previous.Running() { // somebody renamed a kept one: two must never run
-		f.previous = c
+	f.keep(c, false) // somebody renamed a kept one, or made a second
+}
+
+// keep sorts in a container that does not count. Of several the kept one is that
+// which runs, then that which has the name.
+func (f *found) keep(c *Container, named bool) {
+	other := f.previous
+	if other == nil || c.Running() && !other.Running() || named && c.Running() == other.Running() {
+		f.previous, c = c, other
+	}
+	if c != nil {
+		f.beside = append(f.beside, *c)
 	}
 }
 

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -57,7 +56,7 @@ func New(c Config) *Engine {
 		asked: map[runtime.PodName]bool{},
 		left:  map[runtime.PodName][]string{},
 		stops: map[*pod]func(){},
-		last:  errors.New("not connected yet"),
+		last:  runtime.ErrConnecting,
 	}
 }
 
@@ -165,7 +164,9 @@ func (e *Engine) Remove(ctx context.Context, name runtime.PodName, keep bool) er
 	}
 	e.keep(name, p, keep)
 	if p != nil {
-		e.forget(name, p)
+		if err := e.forget(name, p); err != nil {
+			return fmt.Errorf("remove pod %s: %w", name.Name, err)
+		}
 		e.note(name, keep && p.seen.Load().Reason == runtime.ReasonStopRequested)
 	}
 	return nil
@@ -176,15 +177,20 @@ func (e *Engine) keep(name runtime.PodName, p *pod, keep bool) {
 	var names []string
 	if p != nil && keep {
 		world := p.snapshot()
-		world.each(func(s spot) { names = append(names, s.previousName()) })
+		world.each(func(s spot) {
+			names = append(names, s.previousName())
+			for i := range s.Beside {
+				names = append(names, s.Beside[i].ID)
+			}
+		})
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !keep {
 		delete(e.left, name)
 	}
-	if len(names) > 0 {
-		e.left[name] = names
+	if len(names) > 0 { // of a pod that was started by hand not every part is known
+		e.left[name] = sortedUnion(e.left[name], names)
 	}
 }
 

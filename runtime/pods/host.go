@@ -98,8 +98,9 @@ const (
 
 // Event is a hint that something happened to a container.
 type Event struct {
-	ID    string // of the container; empty: look at everything
-	Freed bool   // something that a pod may wait for is free, or there: a name, an address, a port, a network. ID says nothing
+	ID      string // of the container; empty: look at everything
+	Started bool   // it was started, by us or by somebody's hand
+	Freed   bool   // something that a pod may wait for is free, or there: a name, an address, a port, a network. ID says nothing
 }
 
 // ContainerSpec is one container to make.
@@ -133,6 +134,7 @@ type Container struct {
 	Address    netip.Addr         // on the pod's own network
 	Address6   netip.Addr         // of the other family there; zero: none
 	Joined     []runtime.Endpoint // on other networks, by name; of a running one
+	Published  []jobspecs.Port    // what it was made with that is published on the host; no names
 	CreatedAt  time.Time
 	StartedAt  time.Time // zero: never
 	FinishedAt time.Time // zero: not ended

@@ -39,6 +39,7 @@ type Step struct {
 	Joins  string        // Create: the generation that it joins; empty: none
 	Grace  time.Duration // Stop
 	KillAt time.Time     // Stop: when Grace is over
+	Run    time.Time     // Stop of one that runs beside the part's own: when this run of it began
 	Doom   *Doom         // Stop: what it is followed by a restart for; nil: it is not
 }
 
@@ -147,7 +148,7 @@ func (w spot) next() PartPlan {
 
 func (w spot) decide() PartPlan {
 	switch {
-	case w.Previous != nil && w.Previous.Running():
+	case w.besides() != nil:
 		return w.fence()
 	case w.Order != nil:
 		return w.end()
@@ -205,14 +206,15 @@ func (w spot) unmanaged() PartPlan {
 	return PartPlan{Phase: runtime.Stopped, Reason: runtime.ReasonEngineRestarted, Message: lostMessage(runtime.ReasonEngineRestarted)}
 }
 
-// fence: a kept container was started by somebody's hand. Two must never run.
+// fence: a kept container was started by somebody's hand, or another one made. Two
+// must never run.
 func (w spot) fence() PartPlan {
-	grace := w.grace()
+	grace, c := w.grace(), w.besides()
 	p := PartPlan{
 		Phase: runtime.Pending, Reason: runtime.ReasonWaitingForFence,
-		Message: "container " + w.Previous.Name + " was started by hand and is being stopped",
-		Step: &Step{Verb: Stop, Which: jobspecs.PartPrevious, ID: w.Previous.ID, Why: "it runs beside the pod",
-			Grace: grace, KillAt: w.Now.Add(grace)},
+		Message: "container " + c.Name + " was started by hand and is being stopped",
+		Step: &Step{Verb: Stop, Which: jobspecs.PartPrevious, ID: c.ID, Why: "it runs beside the pod",
+			Grace: grace, KillAt: w.Now.Add(grace), Run: c.StartedAt},
 	}
 	switch {
 	case w.Order != nil, w.Lost != "":

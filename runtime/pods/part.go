@@ -18,14 +18,15 @@ type Part struct {
 	Kind   string // jobspecs.Kind…
 	Suffix string // of its name at the engine; "" has the pod's own
 
-	Main      *Container // nil: none
-	Previous  *Container // the last ended one, renamed; nil: none
-	Last      *Container // the last ended one, where it could not be kept; nil: see Previous
-	Stale     bool       // something happened to Main: look at it
-	StalePrev bool       // the same for Previous
-	Made      string     // id of a created container that is whole and may be started
-	Moving    Verb       // Rename, Remove: Main was asked to go; "": it was not
-	EndedAt   time.Time  // of Main, by our clock
+	Main      *Container  // nil: none
+	Previous  *Container  // the last ended one, renamed; nil: none
+	Beside    []Container // further ones that somebody made or started by hand: each that runs is stopped
+	Last      *Container  // the last ended one, where it could not be kept; nil: see Previous
+	Stale     bool        // something happened to Main: look at it
+	StalePrev bool        // the same for Previous
+	Made      string      // id of a created container that is whole and may be started
+	Moving    Verb        // Rename, Remove: Main was asked to go; "": it was not
+	EndedAt   time.Time   // of Main, by our clock
 
 	Image  *Image // resolved for the next container; nil: not yet
 	Absent bool   // the image is not here and has to be pulled
@@ -438,6 +439,9 @@ func (w spot) done(r Result) {
 		}
 		w.Stale = w.Stale || s.Which == ""
 		w.StalePrev = w.StalePrev || s.Which != ""
+		if s.Which != "" {
+			w.fenced(s)
+		}
 	case Rename:
 		kept := *w.Main
 		kept.Name = s.Name
@@ -631,6 +635,9 @@ func (w spot) labels(joins string) map[string]string {
 		jobspecs.LabelRendering: w.Rendering,
 		jobspecs.LabelRestarts:  strconv.Itoa(restarts),
 		labelStreak:             strconv.Itoa(streak),
+	}
+	if w.Spec.Steady != "" {
+		labels[jobspecs.LabelSteady] = w.Spec.Steady
 	}
 	if joins != "" {
 		labels[jobspecs.LabelSandbox] = joins

@@ -50,7 +50,7 @@ func (w *PodWorld) viewNetworks(pod *runtime.Pod) {
 	if c == nil {
 		return
 	}
-	pod.Address6, pod.Joined = c.Address6, c.Joined
+	pod.Address6, pod.Joined, pod.Published = c.Address6, c.Joined, c.Published
 	if w.Spec == nil || c.StartedAt.IsZero() {
 		return
 	}
@@ -74,7 +74,8 @@ func (w *PodWorld) viewFirst(pod *runtime.Pod) {
 		return
 	}
 	pod.Service = f.Main.Labels[jobspecs.LabelService]
-	pod.Image, pod.ImageID, pod.Started = f.Main.Image, f.Main.ImageID, f.Main.Labels[jobspecs.LabelRendering]
+	pod.Image, pod.ImageID = f.Main.Image, f.Main.ImageID
+	pod.Started, pod.Steady = f.Main.Labels[jobspecs.LabelRendering], f.Main.Labels[jobspecs.LabelSteady]
 	if f.running() {
 		pod.StartedAt = f.Main.StartedAt
 	}

@@ -365,9 +365,26 @@ func (w *PodWorld) reconnected(g group) {
 		s.sawPrevious(f.previous)
 		s.sawMain(f.main, s.Main == nil)
 		s.Stale, s.StalePrev = s.Doing != nil, s.Doing != nil
+		s.Beside = f.beside
 	})
+	w.meetOthers(g)
 	if before > 0 && !w.alive() {
 		w.Lost = runtime.ReasonEngineRestarted
+	}
+}
+
+// meetOthers notes what runs of blocks that the pod does not have.
+func (w *PodWorld) meetOthers(g group) {
+	for _, block := range g.blocks() {
+		if _, ok := w.part(block); ok {
+			continue
+		}
+		f := g.parts[block]
+		for _, c := range f.all() {
+			if c.Running() {
+				w.met(&c)
+			}
+		}
 	}
 }
 

@@ -112,7 +112,7 @@ func (w *World) Forget() {
 
 func isRead(verb string) bool {
 	switch verb {
-	case "watch", "list", "inspect", "image", "sandbox.image", "check", "volume.list":
+	case "watch", "list", "inspect", "image", "sandbox.image", "check", "volume.list", "volume.inspect":
 		return true
 	}
 	return false

@@ -37,7 +37,24 @@ func (w *World) Restart(name string) {
 		if !w.over(b) {
 			w.began(b)
 		}
+		b.beside = len(w.twins(b)) > 0
 		w.start(b)
+	})
+}
+
+// Duplicate is `docker run` of a second container as name is, by a tool that copies
+// its labels and volumes: it has an address of its own.
+func (w *World) Duplicate(name, as string) {
+	w.act(name, func(b *box) {
+		if w.names[as] != nil {
+			return
+		}
+		c := b.c
+		c.ID, c.Name, c.Address, c.Address6, c.Published, c.CreatedAt = w.id("c"), as, netip.Addr{}, netip.Addr{}, nil, time.Now()
+		d := &box{c: c, spec: b.spec, image: b.image, volumes: b.volumes}
+		d.beside = len(w.twins(d)) > 0
+		w.boxes[c.ID], w.names[as] = d, d
+		w.start(d)
 	})
 }
 

@@ -143,6 +143,11 @@ func (w *World) create(spec pods.ContainerSpec) (string, error) {
 		ID: w.id("c"), Name: spec.Name, Labels: maps.Clone(spec.Labels), State: "created",
 		Image: spec.Main.Image, ImageID: im.id, CreatedAt: time.Now(),
 	}
+	for _, p := range b.ports {
+		if p.Host != 0 {
+			b.c.Published = append(b.c.Published, jobspecs.Port{Container: p.Container, Protocol: p.Protocol, Host: p.Host, HostIP: p.HostIP})
+		}
+	}
 	if spec.Sandbox == "" {
 		b.c.Address = spec.Pod.Address
 	}
@@ -226,6 +231,10 @@ func (h host) Start(ctx context.Context, id string) error {
 			return err
 		}
 		h.began(b)
+		b.beside = false
+		for _, o := range h.twins(b) { // now it is we who run two
+			o.beside = false
+		}
 		h.start(b)
 		return nil
 	})

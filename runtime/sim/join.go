@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -44,10 +46,25 @@ func (w *World) mayJoin(spec *pods.ContainerSpec) error {
 	}
 	for _, name := range spec.Pod.Networks {
 		if w.missing[name] {
-			return problem(runtime.ReasonNetworkMissing, "network %s is not there: start what makes it, or make it (docker network create %s)", name, name)
+			return problem(runtime.ReasonNetworkMissing, "%s", missingNetwork(name))
 		}
 	}
 	return nil
+}
+
+func missingNetwork(name string) string {
+	return fmt.Sprintf("network %s is not there: start what makes it, or make it (docker network create %s)", name, name)
+}
+
+// MissingNetwork implements runtime.Joins.
+func (e Engine) MissingNetwork(_ context.Context, name string) string {
+	w := e.World
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.missing[name] {
+		return missingNetwork(name)
+	}
+	return ""
 }
 
 // join gives a container that starts its addresses on the networks of its pod; w.mu

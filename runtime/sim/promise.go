@@ -73,7 +73,7 @@ func (w *World) check() {
 	held, pods := map[string]*box{}, map[runtime.PodName][]*box{}
 	for _, id := range slices.Sorted(maps.Keys(w.boxes)) {
 		b := w.boxes[id]
-		if !b.c.Running() {
+		if !b.c.Running() || b.beside {
 			continue
 		}
 		pod := w.pod(b)
@@ -93,6 +93,17 @@ func (w *World) check() {
 		pods[pod] = append(pods[pod], b)
 		w.checkOrder(b)
 	}
+}
+
+// twins are the running containers of b's part, but b.
+func (w *World) twins(b *box) (list []*box) {
+	for _, id := range slices.Sorted(maps.Keys(w.boxes)) {
+		o := w.boxes[id]
+		if o != b && o.c.Running() && w.pod(o) != nobody && w.pod(o) == w.pod(b) && o.part() == b.part() {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 // hold is a thing that only one running container may have, or only those of one

@@ -15,8 +15,9 @@ import (
 type store struct{ *World }
 
 var (
-	_ volumes.Store = store{}
-	_ volumes.Meter = store{}
+	_ volumes.Store  = store{}
+	_ volumes.Meter  = store{}
+	_ volumes.Owners = store{}
 )
 
 // Volumes is the host's volumes.
@@ -81,6 +82,16 @@ func (s store) Create(ctx context.Context, set jobspecs.Key, ordinal int, v jobs
 		s.makeDisk(v.Name, s.volumeLabels(set, ordinal, v.Claim))
 		d := s.volumes[v.Name]
 		d.Driver, d.Options = v.Driver, maps.Clone(volumes.Options(v))
+		return nil
+	})
+}
+
+// Foreign implements volumes.Owners.
+func (s store) Foreign(ctx context.Context, _ jobspecs.Key, name string) error {
+	return s.call(ctx, "volume.inspect", name, func() error {
+		if d := s.volumes[name]; d != nil {
+			return s.owned(d)
+		}
 		return nil
 	})
 }

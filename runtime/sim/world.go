@@ -68,6 +68,7 @@ type box struct {
 	volumes  []string
 	lines    []line
 	grown    chan struct{} // closed by the next line
+	beside   bool          // somebody's hand began this run beside another of its part: no promise of ours
 	fileGone bool          // a file of the host that is mounted into it
 }
 
@@ -136,7 +137,8 @@ func (w *World) start(b *box) {
 		}
 	}
 	w.live(b)
-	w.changed(b)
+	w.tell(pods.Event{ID: b.c.ID, Started: true})
+	w.check()
 }
 
 // live plans what the program does by itself.

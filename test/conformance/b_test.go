@@ -238,7 +238,7 @@ func controlLoop() []row {
 			"An empty volume in the place of a full one looks like a healthy member.", all(
 				plans(world(claims("retain", "retain", "data"), full(1, 2), record("data", 0, false, false), once("r1", 0)), "create volume data-web-0 (needed by web-0)"),
 				waits(world(claims("retain", "retain", "data"), full(1, 2), record("data", 0, true, false), once("r1", 0)),
-					"web-0 waits: VolumeLost: volume data-web-0 held data and is gone; bring it back under that name, or give web-0 up to start empty: stsd replace web-0 --fresh-volume"))),
+					"web-0 waits: volume data-web-0 held data and is gone; bring it back under that name and with its labels (stsd explain web-0 prints them), or start empty: stsd replace web-0 --fresh-volume"))),
 		is("B14", "start_ordinal 2 and three replicas", "the set is applied", "members are 2, 3 and 4, and all counters are three", inAll(func(s *stage, opts string) {
 			s.apply(opts + " start=2")
 			s.rest()

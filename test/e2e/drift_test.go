@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"slices"
 	"strings"
@@ -40,10 +41,11 @@ var drifts = []drift{
 		cure: func(w *world, m *member) { docker(w.t, "unpause", w.container(m.Name)) }},
 	{set: "cut", hand: func(w *world, name string) { docker(w.t, "network", "disconnect", w.network(), name) },
 		reason: "Disconnected", says: []string{"docker network connect --ip"}, event: "Disconnected",
-		cure: func(w *world, m *member) {
-			_, cure, _ := strings.Cut(m.Message, "; docker ")
-			docker(w.t, strings.Fields(strings.TrimSuffix(cure, " brings it back"))...)
-		}},
+		cure: asTold},
+	{set: "moved", hand: func(w *world, name string) {
+		docker(w.t, "network", "disconnect", w.network(), name)
+		docker(w.t, "network", "connect", "--ip", w.farAddress(), w.network(), name)
+	}, reason: "Disconnected", says: []string{"docker network disconnect", "docker network connect --ip"}, event: "Disconnected", cure: asTold},
 	{set: "removed", hand: func(w *world, name string) { docker(w.t, "rm", "-f", name) }, event: "Removed", anew: true},
 	{set: "stopped", hand: func(w *world, name string) { docker(w.t, "stop", "-t", "1", name) }, event: "Restarted", anew: true},
 	{set: "killed", hand: func(w *world, name string) { docker(w.t, "kill", name) }, event: "Restarted", anew: true},
@@ -63,10 +65,32 @@ var drifts = []drift{
 		docker(w.t, "volume", "create", "--label", jobspecs.LabelDaemon+"=feed", w.volume("data-usurped-0"))
 		w.t.Cleanup(func() { _ = exec.Command("docker", "volume", "rm", w.volume("data-usurped-0")).Run() }) // if it is there still
 	}, reason: "VolumeLost", says: []string{"data-usurped-0", "held data", "--fresh-volume"}, cure: func(w *world, m *member) {
-		w.fails(3, []string{"data-usurped-0", "of another stsd, feed"}, "replace", w.ns+"/"+m.Name, "--fresh-volume", "--yes", "--timeout", patience.String())
-		w.awaitReason(m.Name, "VolumeForeign")
+		w.explains(m.Name, w.volume("data-usurped-0")+" exists but is not stsd's (of another stsd, feed)", "docker volume create --label stsd.daemon="+w.id)
+		w.fails(1, []string{"of another stsd, feed", "try: docker volume rm " + w.volume("data-usurped-0")}, "replace", w.ns+"/"+m.Name, "--fresh-volume", "--yes")
+		w.awaitReason(m.Name, "VolumeLost")
 		docker(w.t, "volume", "rm", w.volume("data-usurped-0"))
+		freshVolume(w, m)
 	}, anew: true, fresh: true},
+}
+
+// asTold types what the member's message says.
+func asTold(w *world, m *member) {
+	_, cure, _ := strings.Cut(m.Message, "; docker ")
+	for line := range strings.SplitSeq(strings.TrimSuffix(cure, " brings it back"), " && ") {
+		docker(w.t, strings.Fields(strings.TrimPrefix(line, "docker "))...)
+	}
+}
+
+// farAddress is one of the network that no member has.
+func (w *world) farAddress() string {
+	w.t.Helper()
+	p, err := netip.ParsePrefix(docker(w.t, "network", "inspect", "-f", "{{(index .IPAM.Config 0).Subnet}}", w.network()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b := p.Masked().Addr().As4()
+	b[3] += 200 // members have the first ones
+	return netip.AddrFrom4(b).String()
 }
 
 func removeContainer(w *world, m *member) { docker(w.t, "rm", "-f", w.container(m.Name)) }
@@ -183,7 +207,7 @@ func (w *world) said(d drift, away bool) {
 func (w *world) awaitReason(m, reason string) {
 	w.t.Helper()
 	w.await(m+" to say "+reason, func() error {
-		members := w.status(strings.TrimSuffix(m, "-0")).Members // none before the first look
+		members := w.status(strings.TrimSuffix(m, "-0")).Members // without a reason before the first look
 		if len(members) != 1 || members[0].Reason != reason {
 			return fmt.Errorf("%+v", members)
 		}

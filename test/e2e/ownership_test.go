@@ -88,7 +88,11 @@ func TestAStrayWithOurLabelsIsShownAndLeftAlone(t *testing.T) {
 		}
 		return nil
 	})
-	w.fails(1, []string{"ghost"}, "status", "ghost")
+	w.prints(w.ns+"/ghost-0\n", "ps", "ghost", "-o", "name")
+	stray := "its members run as strays"
+	w.fails(1, []string{stray, "docker rm -f"}, "status", "ghost")
+	w.fails(1, []string{stray}, "explain", "ghost-0")
+	w.fails(125, []string{stray}, "exec", "ghost-0", "--", "/demo", "true")
 	w.fails(1, []string{"ghost"}, "delete", "ghost", "--yes")
 	docker(t, "kill", id)
 	w.ok("scale", "web", "2")

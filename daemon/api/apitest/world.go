@@ -98,7 +98,7 @@ func World() *Service {
 			Names: []client.DNSName{
 				{Name: "web.svc", Type: "A", Told: []client.DNSTold{
 					{To: []string{"the host", "containers of namespace default (10.87.0.0/22)"}, Rcode: "NOERROR", Records: []string{"web.svc. 5 A 10.87.0.10"}, Why: "ready members"},
-					{To: []string{"members of default/web"}, Rcode: "NOERROR", Records: []string{"web.svc. 5 A 10.87.0.10", "web.svc. 5 A 10.87.0.11"}, Why: "running members, for their peer"},
+					{To: []string{"members of default/web"}, Rcode: "NOERROR", Records: []string{"web.svc. 5 A 10.87.0.10", "web.svc. 5 A 10.87.0.11"}, Why: "running members, for their peers"},
 				}},
 				{Name: "web-9.svc", Type: "A", Told: []client.DNSTold{{To: []string{"the host", "containers of namespace default (10.87.0.0/22)"}, Rcode: "NXDOMAIN", Why: "no set or namespace of this name"}}},
 				{Name: "example.test", Type: "A", Told: []client.DNSTold{{To: []string{"containers of namespace default (10.87.0.0/22)"}, Why: "not a name of ours: forwarded", Forwarded: []string{"192.0.2.1:53"}}}},

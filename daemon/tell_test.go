@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
+)
+
+// What cannot go since a container runs that nobody stops is for somebody to mend.
+func TestARemovalThatARunningContainerHoldsUpIsStalled(t *testing.T) {
+	err := fmt.Errorf("remove pod web-1: container web-1_previous runs, docker stop web-1_previous ends it: %w", runtime.ErrRunning)
+	for _, op := range []planner.Op{planner.Remove, planner.Forget, planner.DeleteVolume} {
+		for tries, stalled := range map[int]bool{1: false, 2: true} {
+			l := &loop{failing: map[failureKey]failure{{op: op, member: "web-1"}: {err: err, tries: tries}}}
+			status := jobspecs.Status{Members: []jobspecs.Member{{Name: "web-1", Ordinal: 1}}}
+			l.tellFailures(&status)
+			if holds(status, jobspecs.CondStalled) != stalled {
+				t.Errorf("%s, try %d: conditions are %+v, want Stalled: %v", op, tries, status.Conditions, stalled)
+			}
+			if stalled && !strings.Contains(status.Conditions[0].Message, "docker stop web-1_previous") {
+				t.Errorf("%s: %q names no command", op, status.Conditions[0].Message)
+			}
+			if m := status.Members[0]; m.Reason != runtime.ReasonWaitingForFence {
+				t.Errorf("%s: the member says %q", op, m.Reason)
+			}
+		}
+	}
+}
