@@ -45,6 +45,7 @@ var elsewhere = map[string]string{
 	runtime.ReasonRunsAsRoot:       "no story says run_as_non_root: runtime/sim",
 	runtime.ReasonNoMemoryFolder:   "the folder is never taken away: runtime/sim",
 	runtime.ReasonPortTaken:        "no set of a story publishes a port: runtime/sim",
+	planner.ReasonStray:            "stories lose no set: daemon/strays_test.go, test/e2e/ownership_test.go",
 	runtime.ReasonAddressTaken:     "foreign containers of stories have no address: runtime/sim",
 	runtime.ReasonNetworkTaken:     "no story makes a foreign network: runtime/sim",
 	runtime.ReasonNetworkMissing:   "no set of a story joins a network: runtime/pods",

@@ -430,6 +430,7 @@ func TestWhichRevisionAMemberIsMadeOf(t *testing.T) {
 	}{
 		{"a new one: the wanted one", world(update("r2"), lost), "r2"},
 		{"on first start: the wanted one", world(neverComplete, update("r2"), lost, member(2, Member{Revision: "r1"})), "r2"},
+		{"paused before it ever was complete: what it was", world(neverComplete, update("r2"), paused, lost, member(2, Member{Revision: "r1"})), "r1"},
 		{"below the partition: the current one", world(update("r2"), partition(3), lost), "r1"},
 		{"below the partition, whatever it was before", world(update("r2"), partition(3), lost, member(2, Member{Revision: "r2"})), "r1"},
 		{"a lost one: what it was", world(update("r2"), lost, once("r1", 2)), "r1"},

@@ -33,7 +33,13 @@ var rules = []rule{
 	{"on_delete stops nobody",
 		"daemon/planner/slots.go", `u.Strategy == jobspecs.Rolling && s.ordinal`, `s.ordinal`},
 	{"a member lost in a rollout comes back as it was",
-		"daemon/planner/slots.go", "case w.Current, w.Update:\n\t\treturn last", "case w.Current, w.Update:\n\t\treturn w.Update"},
+		"daemon/planner/slots.go", "case last == m.Once && last != w.Update, last == w.Current, last == w.Update && !below:\n\t\treturn last", "case last != \"-\":\n\t\treturn w.Update"},
+	{"so it does while the rollout is held, and below the partition",
+		"daemon/planner/slots.go", "case held && last != \"\":\n\t\treturn last", "case false:\n\t\treturn last"},
+	{"a container that is started again does not begin its deadline anew",
+		"daemon/planner/deadline.go", "m.Resting = w.Now\n", "m.Trying = time.Time{}\n"},
+	{"a member that cannot be made holds up nobody",
+		"daemon/planner/fill.go", `if !s.halted && p.comes(s) {`, `if !s.halted {`},
 	{"available is ready for min_ready",
 		"daemon/planner/slots.go", `&& !w.Now.Before(p.ReadySince.Add(w.Set.Update.MinReady))`, ``},
 	{"an update goes from the top",
@@ -107,7 +113,7 @@ var rules = []rule{
 	{"a volume is fresh once",
 		"runtime/pods/part.go", ` && !slices.Contains(w.Mounted, v.Name)`, ``},
 	{"a kept container that was started by hand is ended first",
-		"runtime/pods/next.go", `case w.Previous != nil && w.Previous.Running():`, `case false:`},
+		"runtime/pods/next.go", `case w.besides() != nil:`, `case false:`},
 
 	// Membership, deadlines and what a user asks of members.
 	{"the guard keeps min_available members",
