@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -98,7 +99,7 @@ type Daemon struct {
 	usage   *usage
 
 	// patience ends the wait for the engine's first answer; see first.
-	patience time.Time
+	patience atomic.Pointer[time.Time]
 
 	mu    sync.Mutex
 	loops map[jobspecs.Key]*loop
@@ -173,7 +174,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // serve starts everything in order and waits for its end in the other.
 func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Context) error) error {
-	d.patience = time.Now().Add(firstAnswer)
+	patience := time.Now().Add(firstAnswer)
+	d.patience.Store(&patience)
 	d.log.Info("start", "version", d.cfg.Version, "daemon", d.store.ID(), "data", d.cfg.DataDir, "socket", d.cfg.Socket)
 	var parts sync.WaitGroup
 	errs := make(chan error, 8)
@@ -227,9 +229,18 @@ const firstAnswer = 3 * time.Second
 // first waits until the engine has answered, or until it can be said that it
 // does not.
 func (d *Daemon) first(ctx context.Context) {
-	for d.Ready() != nil && time.Now().Before(d.patience) && ctx.Err() == nil {
+	for d.Ready() != nil && time.Now().Before(d.patientUntil()) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond) // an engine tells nobody that it is connected but by answering
 	}
+}
+
+// patientUntil is when the wait for the engine's first answer ends; zero: the daemon
+// was not started.
+func (d *Daemon) patientUntil() time.Time {
+	if t := d.patience.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
 }
 
 // startLoops starts one loop per stored set.

@@ -361,6 +361,25 @@ func TestNamesOfOtherContainersFollowTheEngine(t *testing.T) {
 }
 
 // A thousand restarts, and a member's own name and its peers' always answer.
+// Whoever is told that there is no such name keeps that for a while.
+func TestNothingIsPublishedBeforeTheStoredNamesWereRead(t *testing.T) {
+	t.Parallel()
+	d := speaker(t, new(strings.Builder))
+	d.names.ready = false
+	d.names.networkReady("default", netip.MustParseAddr("198.18.0.1"), netip.MustParsePrefix("198.18.0.0/22"))
+	d.names.put(web, dns.Set{Namespace: "default", Name: "web"})
+	d.names.drop(web)
+	if d.names.server.Snapshot() != nil {
+		t.Error("names are answered, and denied, of which nothing is known yet")
+	}
+	if err := d.names.load(); err != nil {
+		t.Fatal(err)
+	}
+	if d.names.server.Snapshot() == nil {
+		t.Error("no names are answered after the stored ones were read")
+	}
+}
+
 func TestMembersAreSentElsewhereBeforeTheSocketsClose(t *testing.T) {
 	t.Parallel()
 	var r *resolving

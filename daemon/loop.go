@@ -188,8 +188,8 @@ func (l *loop) turn(ctx context.Context, s sight) (wake time.Time, again bool, e
 // await waits for the engine's first answer, or for its first refusal: until then it
 // cannot be said to be out of reach. An engine hints at both.
 func (l *loop) await(ctx context.Context) {
-	for errors.Is(l.d.Ready(), runtime.ErrConnecting) && time.Now().Before(l.d.patience) && ctx.Err() == nil {
-		l.sleep(ctx, l.d.patience)
+	for errors.Is(l.d.Ready(), runtime.ErrConnecting) && time.Now().Before(l.d.patientUntil()) && ctx.Err() == nil {
+		l.sleep(ctx, l.d.patientUntil())
 	}
 }
 

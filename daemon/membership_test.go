@@ -293,6 +293,24 @@ func TestAGuardRefusesUpFront(t *testing.T) {
 	})
 }
 
+func TestAGuardThatCannotBeWorkedOutLetsNobodyGo(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(pair("guard {\nmin_available = floor(6 / (set.replicas - 1))\n}"))
+		v, err := s.store.Look(web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for replicas, least := range map[int]int{1: planner.GuardUnknown, 4: 2} {
+			v.Record.Replicas = replicas
+			look := sight{view: v, world: s.Daemon.world(&v, time.Now(), nil, nil)}
+			look.env = s.env(&look)
+			if got := guard(&look); got != least {
+				t.Errorf("of %d: %d members have to stay, want %d", replicas, got, least)
+			}
+		}
+	})
+}
+
 func TestAGuardKeepsAnUpdateWaiting(t *testing.T) {
 	play(t, func(s *stage) {
 		text := pair("guard {\nmin_available = set.replicas\n}")

@@ -179,7 +179,8 @@ func TestAllThatMustNotBeToldOfASetIsKnown(t *testing.T) {
 			}
 		}
 		other := store.Secret{Namespace: "other", Name: "cookie", Value: "anothers-secret"}
-		if err := s.store.Commit(store.Commit{Secrets: []store.Secret{other}}); err != nil {
+		beside := store.Secret{Namespace: "default", Name: "beside", Value: "of-a-set-beside"}
+		if err := s.store.Commit(store.Commit{Secrets: []store.Secret{other, beside}}); err != nil {
 			t.Fatal(err)
 		}
 		cookie, err := s.store.Secret("default", "cookie")
@@ -191,7 +192,7 @@ func TestAllThatMustNotBeToldOfASetIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := s.sensitiveTexts(&v)
-		for _, want := range []string{"the-first-value", "the-second-value", "the-registrys", cookie.Value} {
+		for _, want := range []string{"the-first-value", "the-second-value", "the-registrys", cookie.Value, beside.Value} {
 			if !slices.Contains(got, want) {
 				t.Errorf("texts = %q, want %q among them", got, want)
 			}

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -48,6 +49,17 @@ func TestMembershipIsRefused(t *testing.T) {
 				t.Errorf("report:\n%s\nwant it to say %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAHookRunsInAnyContainerThatGoesOn(t *testing.T) {
+	parts := "init \"first\" {\nimage = \"x\"\n}\nsidecar \"beside\" {\nimage = \"x\"\n}\n"
+	for container, want := range map[string]string{"web": "", "beside": "", "first": `there is no container or sidecar "first"`} {
+		hook := fmt.Sprintf("hook \"a\" {\non = \"join\"\ncontainer = %q\ncommand = [\"x\"]\n}", container)
+		_, ds := Parse([]jobspecs.Source{{Name: "web.hcl", Text: []byte(withLines(parts + hook))}}, jobspecs.Inputs{}, Options{})
+		if got := reportOf(ds); want == "" && HasErrors(ds) || !strings.Contains(got, want) {
+			t.Errorf("in %s: report:\n%s\nwant %q", container, got, want)
+		}
 	}
 }
 
