@@ -26,7 +26,7 @@ test: ## everything that proves the project, Docker included
 	test/scripts/race.sh $(RACE)
 	test/scripts/race.sh ./test -run TestHistories
 	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
-	@$(MAKE) --no-print-directory sim HISTORIES=20000
+	@$(MAKE) --no-print-directory sim HISTORIES=1000
 
 build: ## bin/stsd, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -o bin/stsd ./cmd/stsd

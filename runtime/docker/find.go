@@ -15,8 +15,8 @@ import (
 )
 
 // find is the id of one of a pod's containers, by its block's name; an empty name
-// is the one that has the pod's, or the only main where somebody renamed it. Previous is the last ended one of it. Only ours
-// are found, and never the sandbox.
+// is the one that has the pod's, or the only main where somebody renamed it. Previous
+// is the last ended one of it. Only ours are found, and never the sandbox.
 func (h *Host) find(ctx context.Context, pod runtime.PodName, name string, previous bool) (string, error) {
 	set, ordinal, ok := jobspecs.ParseMember(pod.Name)
 	if !ok {
@@ -67,7 +67,8 @@ func pick(pod runtime.PodName, all []part, name string, previous bool) (string, 
 	if len(all) == 0 {
 		return "", fmt.Errorf("%s/%s: %w", pod.Namespace, pod.Name, runtime.ErrNotFound)
 	}
-	slices.SortFunc(all, func(a, b part) int { return int(b.created - a.created) }) // the newest first
+	slices.SortFunc(all, func(a, b part) int { return int(b.created - a.created) })      // the newest first
+	slices.SortStableFunc(all, func(a, b part) int { return rank(b.own) - rank(a.own) }) // but what has the pod's name before a copy
 	known, only := false, onlyMain(all)
 	for _, p := range all {
 		wanted := p.block == name || name == "" && (p.own || p.block == only)
@@ -84,6 +85,13 @@ func pick(pod runtime.PodName, all []part, name string, previous bool) (string, 
 		return "", absent(who + " has no ended container before this one" + ofBlock(name))
 	}
 	return "", absent(who + " has no container now" + ofBlock(name))
+}
+
+func rank(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
 }
 
 // onlyMain is the block of a pod's mains where it has one; "" it has several.

@@ -25,6 +25,8 @@ func TestContainerOfAPodIsFound(t *testing.T) {
 	t.Parallel()
 	pod := runtime.PodName{Namespace: "prod", Name: "web-0"}
 	small := []container.Summary{summaryOf("prod.web-0", "web", ""), summaryOf("prod.web-0_previous", "web", "")}
+	copied := summaryOf("copy", "web", "")
+	copied.Created = 1
 	big := []container.Summary{
 		summaryOf("prod.web-0_sandbox", "", jobspecs.KindSandbox),
 		summaryOf("prod.web-0_prepare", "prepare", jobspecs.KindInit),
@@ -49,6 +51,8 @@ func TestContainerOfAPodIsFound(t *testing.T) {
 		{"a sidecar", big, "exporter", false, "prod.web-0_exporter"},
 		{"the last ended one of a sidecar", big, "exporter", true, "prod.web-0_exporter_previous"},
 		{"the pod's own, renamed by hand", []container.Summary{summaryOf("mine", "web", ""), summaryOf("prod.web-0_exporter", "exporter", jobspecs.KindSidecar)}, "", false, "mine"},
+		{"the pod's own beside a newer copy", []container.Summary{summaryOf("prod.web-0", "web", ""), copied}, "", false, "prod.web-0"},
+		{"and by its block", []container.Summary{summaryOf("prod.web-0", "web", ""), copied}, "web", false, "prod.web-0"},
 		{"one of two mains, renamed by hand", []container.Summary{summaryOf("mine", "web", jobspecs.KindMain), summaryOf("prod.web-0_db", "db", jobspecs.KindMain)}, "", false,
 			"prod/web-0 has no container now"},
 		{"unknown", big, "nope", false, `prod/web-0 has no container "nope": it has exporter, old, prepare, web`},
