@@ -10,7 +10,7 @@ RACE = ./daemon/... ./runtime/pods/... ./runtime/sim/... ./dns/... ./jobspecs/..
 VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build images bench bench-dns fuzz sim restarts mutate clean
+.PHONY: help demo test build images bench bench-dns fuzz sim restarts long mutate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ sim: ## random histories with faults on the simulator, for hours (HISTORIES=1000
 	cd test && STSD_SIM_TELL=1 STSD_SIM_HISTORIES=$(HISTORIES) go test -run '^TestHistories$$' -count=1 -timeout 0
 
 RESTARTS ?= 1000
+long: ## RabbitMQ on Docker: every node is killed and comes back
+	test/scripts/docker.sh
+	test/images/build.sh demo rabbitmq
+	STSD_TEST_DOCKER=1 STSD_TEST_LONG=1 go test ./test/e2e -run '^TestRabbit' -v -count=1 -timeout 25m
+
 restarts: ## restart members on Docker (RESTARTS=1000) while they look each other up, and see no look-up fail
 	test/scripts/docker.sh
 	test/images/build.sh

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +17,9 @@ import (
 // are killed before that its messages are lost.
 func TestRabbitMQRunsOnAllNodesAndHasItsMessagesWhenEveryMemberIsKilled(t *testing.T) { // L18
 	t.Parallel()
+	if os.Getenv("STSD_TEST_LONG") == "" {
+		t.Skip("make long runs it: three nodes of Erlang take minutes")
+	}
 	w := newWorld(t)
 	w.ok("apply", "--timeout", slowly.String(), w.file("rabbitmq.hcl", w.ok("example", "rabbitmq")))
 	b := w.broker()
