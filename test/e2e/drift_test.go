@@ -46,7 +46,7 @@ var drifts = []drift{
 		docker(w.t, "network", "disconnect", w.network(), name)
 		docker(w.t, "network", "connect", "--ip", w.farAddress(), w.network(), name)
 	}, reason: "Disconnected", says: []string{"docker network disconnect", "docker network connect --ip"}, event: "Disconnected", cure: asTold},
-	{set: "removed", hand: func(w *world, name string) { docker(w.t, "rm", "-f", name) }, event: "Removed", anew: true},
+	{set: "removed", hand: func(w *world, name string) { docker(w.t, "rm", "-f", name) }, event: "Restarted", anew: true}, // Removed or Exited before it: which news comes first is the engine's
 	{set: "stopped", hand: func(w *world, name string) { docker(w.t, "stop", "-t", "1", name) }, event: "Restarted", anew: true},
 	{set: "killed", hand: func(w *world, name string) { docker(w.t, "kill", name) }, event: "Restarted", anew: true},
 	{set: "emptied", away: true, hand: func(w *world, name string) {
