@@ -48,10 +48,7 @@ func (l *loop) learnPods(f *store.Facts, s *sight) {
 		if m.Revision == "" {
 			m.Revision = p.Revision
 		}
-		m.ReadySince = time.Time{}
-		if p.Ready {
-			m.ReadySince = p.ReadySince
-		}
+		m = planner.Readiness(m, p, s.world.Now)
 		if s.world.IsAvailable(p) {
 			m.Once = p.Revision
 		}
@@ -268,7 +265,9 @@ func live(s *sight) map[string]bool {
 func same(a, b planner.Member) bool {
 	equal := a.ReadySince.Equal(b.ReadySince)
 	equal = equal && a.Trying.Equal(b.Trying) && a.Resting.Equal(b.Resting)
+	equal = equal && a.Unready.Equal(b.Unready)
 	a.ReadySince, b.ReadySince = time.Time{}, time.Time{}
+	a.Unready, b.Unready = time.Time{}, time.Time{}
 	a.Trying, b.Trying = time.Time{}, time.Time{}
 	a.Resting, b.Resting = time.Time{}, time.Time{}
 	return equal && a == b

@@ -230,6 +230,11 @@ type renderings struct {
 	key   string
 	specs map[planner.Target]planner.Rendered
 	guard int
+
+	// What a steady set would have stays when a member's volumes are used for the
+	// first time, or the set has formed: everything else does not.
+	steadyKey string
+	steady    map[planner.Target]planner.Rendered
 }
 
 // render adds what is made of expressions: the guard, and the pod specs that a plan
@@ -237,7 +242,10 @@ type renderings struct {
 func (l *loop) render(s *sight) {
 	env := s.env
 	if key := envKey(&s.view, env); key != l.cache.key {
-		l.cache = renderings{key: key, specs: map[planner.Target]planner.Rendered{}, guard: guard(s)}
+		l.cache.key, l.cache.specs, l.cache.guard = key, map[planner.Target]planner.Rendered{}, guard(s)
+		if key = envKey(&s.view, env.Steady()); key != l.cache.steadyKey {
+			l.cache.steadyKey, l.cache.steady = key, map[planner.Target]planner.Rendered{}
+		}
 	}
 	s.world.MinAvailable = l.cache.guard
 	needed := s.world.Needed()
@@ -247,7 +255,7 @@ func (l *loop) render(s *sight) {
 			fresh = append(fresh, t)
 		}
 	}
-	maps.Copy(l.cache.specs, l.d.renderings(&s.view, env, fresh, s.subnet))
+	maps.Copy(l.cache.specs, l.d.renderMore(&s.view, env, fresh, s.subnet, l.cache.steady))
 	if l.unsaid == nil || len(fresh) > 0 {
 		l.unsaid = hcl.Disguises(append(renderedTexts(l.cache.specs), l.given...))
 	}
@@ -308,13 +316,18 @@ func envKey(v *store.View, env hcl.Env) string {
 
 // renderings makes pod specs from stored revisions.
 func (d *Daemon) renderings(v *store.View, env hcl.Env, targets []planner.Target, subnet netip.Prefix) map[planner.Target]planner.Rendered {
+	return d.renderMore(v, env, targets, subnet, map[planner.Target]planner.Rendered{})
+}
+
+// renderMore does not render again what steady has; what it lacks is added.
+func (d *Daemon) renderMore(v *store.View, env hcl.Env, targets []planner.Target, subnet netip.Prefix, steady map[planner.Target]planner.Rendered) map[planner.Target]planner.Rendered {
 	byRevision := map[string][]int{}
 	for _, t := range targets {
 		byRevision[t.Revision] = append(byRevision[t.Revision], t.Ordinal)
 	}
 	out := map[planner.Target]planner.Rendered{}
 	for name, ordinals := range byRevision {
-		for i, r := range d.renderRevision(v, env, name, ordinals, subnet) {
+		for i, r := range d.renderRevision(v, env, name, ordinals, subnet, steady) {
 			out[planner.Target{Ordinal: ordinals[i], Revision: name}] = r
 		}
 	}
@@ -323,7 +336,7 @@ func (d *Daemon) renderings(v *store.View, env hcl.Env, targets []planner.Target
 
 // renderRevision renders members of one revision; a member that cannot be
 // rendered does not keep the others from it.
-func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinals []int, subnet netip.Prefix) []planner.Rendered {
+func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinals []int, subnet netip.Prefix, known map[planner.Target]planner.Rendered) []planner.Rendered {
 	out := make([]planner.Rendered, len(ordinals))
 	rev := revisionNamed(v, name)
 	if rev == nil {
@@ -336,12 +349,31 @@ func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinal
 	out = d.renderAs(v, rev, env, ordinals, subnet)
 	steady := out
 	if !env.IsSteady() {
-		steady = d.renderAs(v, rev, env.Steady(), ordinals, subnet)
+		steady = d.renderSteady(v, rev, env, ordinals, subnet, known)
 	}
 	for i := range out {
 		if steady[i].Err == nil {
 			out[i].Steady, out[i].Spec.Steady = steady[i].Spec, steady[i].Digest
 		}
+	}
+	return out
+}
+
+func (d *Daemon) renderSteady(v *store.View, rev *jobspecs.Revision, env hcl.Env, ordinals []int, subnet netip.Prefix, known map[planner.Target]planner.Rendered) []planner.Rendered {
+	var fresh []int
+	for _, o := range ordinals {
+		if _, ok := known[planner.Target{Ordinal: o, Revision: rev.Name}]; !ok {
+			fresh = append(fresh, o)
+		}
+	}
+	rendered := d.renderAs(v, rev, env.Steady(), fresh, subnet)
+	out := make([]planner.Rendered, len(ordinals))
+	for i, o := range ordinals {
+		t := planner.Target{Ordinal: o, Revision: rev.Name}
+		if len(fresh) > 0 && fresh[0] == o {
+			known[t], fresh, rendered = rendered[0], fresh[1:], rendered[1:]
+		}
+		out[i] = known[t]
 	}
 	return out
 }

@@ -73,6 +73,7 @@ func TestALostStoreIsPutTogetherFromLabels(t *testing.T) {
 		s.world.Kill("web-1")
 		s.settle()
 		want(t, "members after a kill", s.names()[:18], "web-0 Running true")
+		want(t, "containers after a kill", containers(s), ids) // labels are all that is known
 
 		again := s.apply(oneVolume)
 		want(t, "revision after an equal apply", again.Revision, before.Revision)

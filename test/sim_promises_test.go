@@ -450,13 +450,7 @@ func (w *witness) lookAtForeign() {
 const writesPerMinute = 1200
 
 func (w *witness) lookAtRate() {
-	now := time.Now()
-	n := 0
-	writes := w.rig.world.Writes()
-	for k := len(writes) - 1; k >= 0 && now.Sub(writes[k].At) < time.Minute; k-- {
-		n++
-	}
-	if n > writesPerMinute {
+	if n := w.rig.world.WritesSince(time.Now().Add(-time.Minute)); n > writesPerMinute {
 		w.say("promise 8: %d writes in a minute", n)
 	}
 }

@@ -463,7 +463,7 @@ func (g *inventor) line() (line string, fault bool) {
 	case n < 33:
 		return g.user(), false
 	case n < 58:
-		return "pass " + g.pick("0s", "100ms", "1s", "3s", "10s", "30s", "90s", "5m"), false
+		return "pass " + g.pick("0s", "100ms", "1s", "3s", "10s", "30s", "40s", "3m"), false
 	}
 	return g.fate(), true
 }

@@ -248,6 +248,16 @@ func TestNext(t *testing.T) {
 		{"a broken new member is not joined by a second", world(update("r2"), unready(0, "r1"), running("web-1"), unready(2, "r2")), ""},
 		{"a sick old member goes first", world(update("r2"), unready(0, "r1"), running("web-1", "web-2")), "stop web-0 (outdated and not available)"},
 		{"one that waits at the gate for a sick old one does not deadlock it", world(update("r2"), unready(0, "r1"), running("web-1"), member(2, Member{Revision: "r2", Once: "r1"})), "stop web-0 (outdated and not available)"},
+		{"but it may only miss the one that waits: it was ready a moment ago, and runs", world(update("r2"), unready(0, "r1"), running("web-1"),
+			member(0, Member{Revision: "r1", Once: "r1", Unready: now.Add(-29 * time.Second)}), member(2, Member{Revision: "r2", Once: "r1"})), ""},
+		{"that it was ready is known though nobody has written down yet that it is not", world(update("r2"), unready(0, "r1"), running("web-1"),
+			member(0, Member{Revision: "r1", Once: "r1", ReadySince: now.Add(-time.Hour)}), member(2, Member{Revision: "r2", Once: "r1"})), ""},
+		{"for a while", world(update("r2"), unready(0, "r1"), running("web-1"),
+			member(0, Member{Revision: "r1", Once: "r1", Unready: now.Add(-30 * time.Second)}), member(2, Member{Revision: "r2", Once: "r1"})), "stop web-0 (outdated and not available)"},
+		{"one that ended does not find itself", world(update("r2"), phase(0, "r1", runtime.Backoff, runtime.ReasonExited), running("web-1"),
+			member(0, Member{Revision: "r1", Once: "r1", ReadySince: now.Add(-time.Hour)}), member(2, Member{Revision: "r2", Once: "r1"})), "stop web-0 (outdated and not available)"},
+		{"nor does one that only was ready under another revision", world(update("r3"), unready(0, "r2"), running("web-1"),
+			member(0, Member{Revision: "r2", Once: "r1", Unready: now.Add(-time.Second)}), member(2, Member{Revision: "r3", Once: "r1"})), "stop web-0 (outdated and not available)"},
 		{"going back restarts only those that left", world(update("r1"), running("web-0", "web-1", "web-2:r2")), "stop web-2 (outdated)"},
 
 		// Deletion.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -34,9 +35,10 @@ func (w *World) update(p *Plan, wanted []*slot) {
 	// A missing member that waits at its gate for a sick outdated one would wait
 	// for ever if that one might not be replaced: the lowest unavailable member
 	// may go, as long as all that is in flight is only waiting to be made. One that
-	// is ready becomes available by itself, so it goes on serving.
+	// is ready becomes available by itself, so it goes on serving; one that was, and
+	// runs, may only miss the one that is in flight, and has a while to find itself.
 	lowest := w.firstUnavailable(wanted)
-	if lowest != nil && lowest.pod.Ready {
+	if lowest != nil && (lowest.pod.Ready || w.blinks(p, lowest)) {
 		lowest = nil
 	}
 	for _, s := range reversed(wanted) {
@@ -64,6 +66,39 @@ func (w *World) update(p *Plan, wanted []*slot) {
 		p.stop(w.stopForUpdate(s, "outdated"), true)
 		unavailable++
 	}
+}
+
+// recovery is how long a member that was ready and runs is left alone while another
+// one is in flight: the peers of a member that is being replaced elect another leader,
+// or connect anew.
+const recovery = 30 * time.Second
+
+func (w *World) blinks(p *Plan, s *slot) bool {
+	m := Readiness(w.Members[s.ordinal], s.pod, w.Now)
+	end := m.Unready.Add(recovery)
+	if m.Unready.IsZero() || m.Once != s.pod.Revision || !w.Now.Before(end) {
+		return false
+	}
+	p.wakeAt(end)
+	return true
+}
+
+// Readiness is the member's, with what its pod shows of it.
+func Readiness(m Member, p *runtime.Pod, now time.Time) Member {
+	switch {
+	case p.Ready:
+		return m.ready(p.ReadySince, time.Time{})
+	case p.Phase != runtime.Running:
+		return m.ready(time.Time{}, time.Time{})
+	case !m.ReadySince.IsZero():
+		return m.ready(time.Time{}, now)
+	}
+	return m
+}
+
+func (m Member) ready(since, not time.Time) Member {
+	m.ReadySince, m.Unready = since, not
+	return m
 }
 
 // byRole puts the members whose role goes last behind the others; the order is

@@ -91,6 +91,9 @@ type Member struct {
 	Revision string `json:"revision"`
 	// ReadySince holds until a probe contradicts; zero: not ready.
 	ReadySince time.Time `json:"ready_since"`
+	// Unready is since when it runs and is not ready, where it was ready before. Zero:
+	// it is, or it does not run.
+	Unready time.Time `json:"unready,omitzero"`
 	// Once is the revision under which it was available; "" never. It comes back
 	// with that revision without waiting for others: recovery.
 	Once string `json:"once"`

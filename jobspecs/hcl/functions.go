@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/netip"
 	"net/url"
@@ -287,9 +288,13 @@ type reader interface {
 // m; env nil: env() has no place here.
 func functions(r reader, env func(string) (string, error), m *meter) map[string]function.Function {
 	all := make(map[string]function.Function, len(pure)+len(impure))
-	for name, f := range m.functions() {
-		all[name] = f
-	}
+	maps.Copy(all, m.functions())
+	maps.Copy(all, impureFunctions(r, env, m))
+	return all
+}
+
+func impureFunctions(r reader, env func(string) (string, error), m *meter) map[string]function.Function {
+	all := make(map[string]function.Function, len(impure))
 	all["file"] = m.metered("file", fileFunc(r))
 	all["fileexists"] = existsFunc(r)
 	all["templatefile"] = m.metered("templatefile", templateFunc(r, m))

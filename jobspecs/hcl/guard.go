@@ -34,8 +34,7 @@ func (r *report) open(s jobspecs.Source) (text []byte, ok bool) {
 		r.error(at, "this is not a text file", "A spec is UTF-8 text.")
 		return nil, false
 	}
-	text = r.maskShell(s.Name, text)
-	tokens, _ := hclsyntax.LexConfig(text, s.Name, hcl2.InitialPos)
+	text, tokens := r.maskShell(s.Name, text)
 	if at, problem := tooMuch(tokens); problem != "" {
 		r.error(at, problem, "")
 		return nil, false
@@ -67,13 +66,13 @@ var shellForm = regexp.MustCompile(`^(#|[@*?$]\}|[A-Za-z_][A-Za-z0-9_]*(#|%%|%[.
 
 // maskShell reports each shell expansion at its own place and makes it plain text
 // of the same length, since its # would swallow the rest of the line and the
-// parser would then complain about everything that follows.
-func (r *report) maskShell(name string, text []byte) []byte {
-	for range maxFindings {
+// parser would then complain about everything that follows. It gives the tokens too.
+func (r *report) maskShell(name string, text []byte) ([]byte, hclsyntax.Tokens) {
+	for n := 0; ; n++ {
 		tokens, _ := hclsyntax.LexConfig(text, name, hcl2.InitialPos)
 		i := shellToken(tokens, text)
-		if i < 0 {
-			break
+		if i < 0 || n == maxFindings {
+			return text, tokens
 		}
 		at := tokens[i].Range
 		end := at.Start.Byte + shellEnd(text[at.Start.Byte:])
@@ -85,7 +84,6 @@ func (r *report) maskShell(name string, text []byte) []byte {
 		text = bytes.Clone(text)
 		copy(text[at.Start.Byte:], "__")
 	}
-	return text
 }
 
 func shellToken(tokens hclsyntax.Tokens, text []byte) int {

@@ -75,7 +75,8 @@ type view struct {
 type roster struct {
 	values []cty.Value
 	list   cty.Value
-	sets   cty.Value // NilVal: not made yet
+	sets   cty.Value            // NilVal: not made yet
+	fields map[string]cty.Value // of set, but for members and peers
 }
 
 func newView(set *jobspecs.Set, service string, env Env) view {
@@ -133,11 +134,24 @@ func addressValue(a netip.Addr) cty.Value {
 }
 
 func (v view) setValue(others bool) cty.Value {
+	fields := maps.Clone(v.commonFields())
+	if others {
+		fields["members"], fields["peers"] = v.members()
+	}
+	return cty.ObjectVal(fields)
+}
+
+// commonFields of set are the same for all members. A set without any is its own
+// first.
+func (v view) commonFields() map[string]cty.Value {
+	if v.roster.fields != nil && len(v.env.Ordinals) > 0 {
+		return v.roster.fields
+	}
 	first := v.env.Ordinal
 	if len(v.env.Ordinals) > 0 {
 		first = v.env.Ordinals[0]
 	}
-	fields := map[string]cty.Value{
+	v.roster.fields = map[string]cty.Value{
 		"name":      cty.StringVal(v.set.Name),
 		"namespace": cty.StringVal(v.set.Namespace),
 		"service":   cty.StringVal(v.service),
@@ -146,10 +160,7 @@ func (v view) setValue(others bool) cty.Value {
 		"first":     v.member(first),
 		"formed":    cty.BoolVal(v.env.Formed),
 	}
-	if others {
-		fields["members"], fields["peers"] = v.members()
-	}
-	return cty.ObjectVal(fields)
+	return v.roster.fields
 }
 
 func (v view) members() (members, peers cty.Value) {

@@ -58,8 +58,13 @@ const (
 
 // value evaluates an expression that was instrumented with this meter.
 func (m *meter) value(e hclsyntax.Expression, ctx *hcl2.EvalContext) (cty.Value, hcl2.Diagnostics) {
+	return m.valueOf(e, sizeOf(e), hclsyntax.Variables(e), ctx)
+}
+
+// valueOf is value, where steps and names of the expression are known.
+func (m *meter) valueOf(e hclsyntax.Expression, steps int, refs []hcl2.Traversal, ctx *hcl2.EvalContext) (cty.Value, hcl2.Diagnostics) {
 	m.once, m.spent = expressionWork, false
-	if !m.enter(sizeOf(e), hclsyntax.Variables(e), ctx) {
+	if !m.enter(steps, refs, ctx) {
 		return cty.DynamicVal, m.refusal(e)
 	}
 	v, ds := e.Value(ctx)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -46,14 +47,14 @@ type renderer struct {
 	view   view
 	doc    document            // of the template
 	claims map[string]document // of the set's claims
-	parsed map[string]hclsyntax.Expression
+	parsed map[string]parsedExpression
 	funcs  map[string]map[string]function.Function // by the path of the document
 	meter  *meter
 }
 
 func newRenderer(set *jobspecs.Set, t jobspecs.Template, env Env) (*renderer, error) {
 	r := &renderer{
-		claims: map[string]document{}, parsed: map[string]hclsyntax.Expression{},
+		claims: map[string]document{}, parsed: map[string]parsedExpression{},
 		funcs: map[string]map[string]function.Function{}, meter: newMeter(memberWork),
 	}
 	var err error
@@ -399,11 +400,12 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := r.context(asksForOthers(hclsyntax.Variables(e)))
+	ctx, err := r.context(e.others)
 	if err != nil {
 		return nil, err
 	}
-	v, ds := r.meter.value(e, ctx)
+	r.addFunctions(ctx.Functions, e.calls)
+	v, ds := r.meter.valueOf(e.Expression, e.steps, e.refs, ctx)
 	if ds.HasErrors() {
 		return nil, fmt.Errorf("%s: %s", text, reason(ds))
 	}
@@ -416,17 +418,39 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 	return k.read(v)
 }
 
-func (r *resolver) parse(text string) (hclsyntax.Expression, error) {
+// A parsedExpression is one with what it needs.
+type parsedExpression struct {
+	hclsyntax.Expression
+	others bool             // the other members
+	refs   []hcl2.Traversal // names
+	calls  []string         // functions
+	steps  int              // of the evaluator
+}
+
+func (r *resolver) parse(text string) (parsedExpression, error) {
 	if e, ok := r.parsed[text]; ok {
 		return e, nil
 	}
 	e, ds := hclsyntax.ParseExpression([]byte(text), "", hcl2.InitialPos)
 	if ds.HasErrors() {
-		return nil, fmt.Errorf("%s: %s", text, reason(ds))
+		return parsedExpression{}, fmt.Errorf("%s: %s", text, reason(ds))
 	}
+	refs := hclsyntax.Variables(e)
+	p := parsedExpression{Expression: e, others: asksForOthers(refs), refs: refs, calls: calledIn(e)}
 	instrument(e, r.meter)
-	r.parsed[text] = e
-	return e, nil
+	p.steps = sizeOf(e)
+	r.parsed[text] = p
+	return p, nil
+}
+
+func calledIn(e hclsyntax.Expression) (names []string) {
+	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl2.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			names = append(names, call.Name)
+		}
+		return nil
+	})
+	return names
 }
 
 func reason(ds hcl2.Diagnostics) string {
@@ -465,12 +489,28 @@ func (r *resolver) context(others bool) (*hcl2.EvalContext, error) {
 	return r.ctx, nil
 }
 
-// functions are those of the document, shared by all members.
+// functions are those of the document that its expressions called so far, shared by
+// all members.
 func (r *resolver) functions() map[string]function.Function {
 	if r.funcs[r.path] == nil {
-		r.funcs[r.path] = functions(storedFiles(part(r.doc, "read")), nil, r.meter)
+		r.funcs[r.path] = map[string]function.Function{}
 	}
 	return r.funcs[r.path]
+}
+
+// addFunctions makes what an expression calls; all of them would take longer than most
+// members do.
+func (r *resolver) addFunctions(have map[string]function.Function, names []string) {
+	for _, name := range names {
+		if _, ok := have[name]; ok {
+			continue
+		}
+		if f, ok := pure[name]; ok {
+			have[name] = r.meter.metered(name, f)
+		} else if impure[name] != "" {
+			maps.Copy(have, impureFunctions(storedFiles(part(r.doc, "read")), nil, r.meter))
+		}
+	}
 }
 
 // storedFiles are the files that a document carries.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
+	"github.com/stsd/stsd/volumes"
 )
 
 // clear removes what an ended pod left at the host, its sandbox last. It looks
@@ -40,10 +41,11 @@ func (e *Engine) clear(ctx context.Context, name runtime.PodName, p *pod, keep b
 			return err
 		}
 	}
-	if e.host.RemoveScratch(ctx, name) == nil {
-		return nil
+	err := e.host.RemoveScratch(ctx, name)
+	if errors.Is(err, volumes.ErrInUse) {
+		return e.clearAll(ctx, name)
 	}
-	return e.clearAll(ctx, name)
+	return err
 }
 
 // clearAll removes every ended container of the pod, whatever it is called by now,

@@ -61,8 +61,8 @@ type Host interface {
 	// restart of stsd where the host can. The error reads as Check's.
 	Hook(ctx context.Context, t Target, h Hook) error
 
-	// RemoveScratch removes the scratch folders of a pod without containers. None
-	// is nil.
+	// RemoveScratch removes the scratch folders of a pod. None is nil; what a
+	// container has still is volumes.ErrInUse.
 	RemoveScratch(ctx context.Context, pod runtime.PodName) error
 }
 

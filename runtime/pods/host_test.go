@@ -62,17 +62,21 @@ func TestEventsAreHeardBeforeContainersAreListed(t *testing.T) {
 	})
 }
 
+// Nor is what it will go on with: its counts are on the container that ended.
 func TestAPodThatIsOnItsWayIsNotRemoved(t *testing.T) {
 	onHost(t, sim.Program{}, func(r *rig) {
-		s := spec(func(c *jobspecs.Container) { c.Image = "nosuch:1" })
-		r.create(s)
+		r.create(spec(func(c *jobspecs.Container) { c.Restart.First = time.Minute }))
+		r.world.Kill("web-0")
 		r.after(time.Second)
+		if p := r.pod(); p.Phase != runtime.Backoff {
+			t.Fatalf("pod is %q, want it to wait for its restart", show(p))
+		}
 		if err := r.Remove(r.Context(), web0, false); !errors.Is(err, runtime.ErrRunning) {
 			t.Errorf("remove = %v, want %v: nobody asked for its end", err, runtime.ErrRunning)
 		}
-		if p := r.pod(); p.Phase != runtime.Failed {
-			t.Errorf("pod is %q, want it to try still", show(p))
-		}
+		r.wantHost("web-0 exited")
+		r.after(time.Minute)
+		r.want("Running ready restarts=1")
 	})
 }
 

@@ -130,6 +130,19 @@ func TestTheLifeOfAPodOfSeveralHere(t *testing.T) {
 			r.forget(false)
 			r.wantHost("")
 		}},
+		{"R23", "given a pod that ended, when the daemon restarts and the engine fails while it is removed, then it is kept and removed later", nil, func(r *rig) {
+			r.create(pod(mainc("web")))
+			r.end(0, "")
+			r.connect()
+			r.world.Fail(sim.Fault{Verb: "scratch.remove"})
+			if err := r.Remove(r.Context(), web0, true); err == nil {
+				r.Error("nobody heard that the engine failed")
+			}
+			r.wantHost("web-0_previous exited")
+			r.forget(true)
+			r.wantHost("web-0_previous exited")
+			r.want("absent")
+		}},
 		{"R23", "given a pod that ended, when the daemon restarts before it is removed, then it is removed", nil, func(r *rig) {
 			s := pod(side("side"), mainc("web"), mainc("db"))
 			s.Scratch = []jobspecs.Scratch{{Name: "tmp", Volume: "tmp-web-0_scratch", Medium: jobspecs.MediumMemory}}

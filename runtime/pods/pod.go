@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,7 +110,8 @@ func (p *pod) show(plan PodPlan) {
 	if old := p.seen.Load(); old != nil && reflect.DeepEqual(*old, now) {
 		return
 	}
-	p.seen.Store(&now)
+	seen := now
+	p.seen.Store(&seen)
 	p.hint()
 }
 
@@ -251,8 +253,19 @@ func (p *pod) turn(ctx context.Context, work *sync.WaitGroup) (PodWorld, PodPlan
 			p.begin(ctx, work, s, *part.Step)
 		}
 	}
-	p.show(p.world.turn(p.world.Now))
+	if does(plan) {
+		p.show(p.world.turn(p.world.Now))
+	} else {
+		p.show(plan)
+	}
 	return p.world.clone(), plan
+}
+
+// does tells whether a plan asks for anything, so that the next one is another.
+func does(plan PodPlan) bool {
+	return slices.ContainsFunc(plan.Parts, func(p PartPlan) bool {
+		return len(p.Checks) > 0 || p.Hook != "" || p.Step != nil
+	})
 }
 
 // begin takes one step beside this turn; p.mu is held.

@@ -74,3 +74,26 @@ func TestAStopThatFailedTakesNothingOfTheGrace(t *testing.T) {
 		s.Stale = false
 	}
 }
+
+func TestALaterOrderOnlyShortensTheGrace(t *testing.T) {
+	w := world(has("running"))
+	for _, c := range []struct {
+		name              string
+		after, given, now time.Duration // given from then on; now from the first on
+	}{
+		{"the first", 0, 20 * time.Second, 20 * time.Second},
+		{"a longer one", 0, time.Hour, 20 * time.Second},
+		{"a shorter one", 0, 15 * time.Second, 15 * time.Second},
+		{"one that is shorter, but ends later", 10 * time.Second, 6 * time.Second, 15 * time.Second},
+		{"one that ends sooner", 10 * time.Second, 2 * time.Second, 12 * time.Second},
+	} {
+		if c.after > 0 {
+			w.at(0).told()
+			w.Now = w.Order.Began.Add(c.after)
+		}
+		w.ordered(Order{Grace: c.given})
+		if w.Order.Grace != c.now {
+			t.Errorf("%s: the grace is %s, want %s", c.name, w.Order.Grace, c.now)
+		}
+	}
+}

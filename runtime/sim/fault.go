@@ -96,6 +96,16 @@ func (w *World) Writes() []Call {
 	return slices.Clone(w.calls)
 }
 
+// WritesSince counts those that are not older than a moment.
+func (w *World) WritesSince(t time.Time) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := len(w.calls) - 1; k >= 0 && w.calls[k].At.After(t); k-- {
+		n++
+	}
+	return n
+}
+
 // Reads counts the other calls, checks among them.
 func (w *World) Reads() int {
 	w.mu.Lock()

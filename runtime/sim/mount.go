@@ -9,6 +9,7 @@ import (
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
+	"github.com/stsd/stsd/volumes"
 )
 
 // mounts are the volumes that a new container has; w.mu is held.
@@ -96,7 +97,7 @@ func (h host) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
 				continue
 			}
 			if h.used(name) {
-				return fmt.Errorf("remove scratch volume %s: it is in use", name)
+				return fmt.Errorf("remove scratch volume %s: %w", name, volumes.ErrInUse)
 			}
 			delete(h.volumes, name)
 		}

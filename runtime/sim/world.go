@@ -267,24 +267,27 @@ func (w *World) disks(scratch bool) (list []Disk) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(w.volumes)) {
-		d := *w.volumes[name]
-		if (d.Labels[jobspecs.LabelScratch] != "") != scratch {
-			continue
+		if d := w.volumes[name]; (d.Labels[jobspecs.LabelScratch] != "") == scratch {
+			list = append(list, d.clone())
 		}
-		d.Writers, d.Prepared = slices.Clone(d.Writers), slices.Clone(d.Prepared)
-		list = append(list, d)
 	}
 	return list
 }
 
+func (d Disk) clone() Disk {
+	d.Writers, d.Prepared = slices.Clone(d.Writers), slices.Clone(d.Prepared)
+	return d
+}
+
 // Disk is the volume of that name; ok is false when there is none.
 func (w *World) Disk(name string) (Disk, bool) {
-	for _, d := range append(w.Disks(), w.Scratches()...) {
-		if d.Name == name {
-			return d, true
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d, ok := w.volumes[name]
+	if !ok {
+		return Disk{}, false
 	}
-	return Disk{}, false
+	return d.clone(), true
 }
 
 var errDown = errors.New("cannot connect to the engine: connection refused")

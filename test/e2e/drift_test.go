@@ -23,7 +23,7 @@ type drift struct {
 
 	reason string                    // of the member, until it is cured; "": it is repaired by itself
 	says   []string                  // by explain meanwhile
-	event  string                    // that is told of it while a daemon runs; "": another way
+	event  string                    // that is told of it while a daemon runs, one of several between |; "": another way
 	cure   func(w *world, m *member) // what they say
 
 	anew  bool // it has another container in the end
@@ -46,7 +46,7 @@ var drifts = []drift{
 		docker(w.t, "network", "disconnect", w.network(), name)
 		docker(w.t, "network", "connect", "--ip", w.farAddress(), w.network(), name)
 	}, reason: "Disconnected", says: []string{"docker network disconnect", "docker network connect --ip"}, event: "Disconnected", cure: asTold},
-	{set: "removed", hand: func(w *world, name string) { docker(w.t, "rm", "-f", name) }, event: "Restarted", anew: true}, // Removed or Exited before it: which news comes first is the engine's
+	{set: "removed", hand: func(w *world, name string) { docker(w.t, "rm", "-f", name) }, event: "Restarted|Removed", anew: true}, // which news comes first is the engine's
 	{set: "stopped", hand: func(w *world, name string) { docker(w.t, "stop", "-t", "1", name) }, event: "Restarted", anew: true},
 	{set: "killed", hand: func(w *world, name string) { docker(w.t, "kill", name) }, event: "Restarted", anew: true},
 	{set: "emptied", away: true, hand: func(w *world, name string) {
@@ -197,7 +197,7 @@ func (w *world) said(d drift, away bool) {
 	}
 	w.await("the event "+d.event+" of "+m, func() error {
 		events := w.events(m)
-		if !slices.Contains(events, d.event) {
+		if !slices.ContainsFunc(strings.Split(d.event, "|"), func(e string) bool { return slices.Contains(events, e) }) {
 			return fmt.Errorf("events are %v", events)
 		}
 		return nil
