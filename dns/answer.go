@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/stsd/stsd/jobspecs"
 )
 
 // Rcodes that an Answer may carry.
@@ -273,11 +275,21 @@ func (sp *space) find(v view, labels []string, short bool) node {
 	case last == 1 && strings.HasPrefix(first, "_"):
 		return sv.portNode(v, "", first[1:])
 	case last == 1:
-		return sv.memberNode(v, sp.members[first])
+		return sv.below(first, sv.memberNode(v, sp.members[first]))
 	case len(first) > 1 && first[0] == '_' && strings.HasPrefix(labels[1], "_"):
 		return sv.portNode(v, first[1:], labels[1][1:])
 	}
 	return node{set: sv.sets[0], unsure: sv.stale(), why: "no such name below the set"}
+}
+
+// below is what a name below the set holds. One that nobody else can have meant, as the next ordinal, is ours though
+// there is nothing of that name.
+func (sv *service) below(label string, n node) node {
+	name, _, ok := jobspecs.ParseMember(label)
+	if n.state == absent && ok && slices.ContainsFunc(sv.sets, func(st *set) bool { return st.Name == name }) {
+		n.state = hidden
+	}
+	return n
 }
 
 // single finds a set, and where short names are allowed a member, by one label.
@@ -374,15 +386,16 @@ func (m *member) whyHidden() string {
 	return "member is leaving"
 }
 
-// portNode is _http._tcp.web, or _tcp.web when port is empty. Only members whose names answer can be targets.
+// portNode is _http._tcp.web, or _tcp.web when port is empty. Only members whose names answer can be targets. Such names
+// are ours also where there is no such port.
 func (sv *service) portNode(v view, port, proto string) node {
-	n := node{service: sv, set: sv.sets[0], unsure: sv.stale(), onlySRV: true, port: port, proto: proto, why: "no such port"}
+	n := node{state: hidden, service: sv, set: sv.sets[0], unsure: sv.stale(), onlySRV: true, port: port, proto: proto, why: "no such port"}
 	for _, st := range sv.sets {
 		if !st.hasPort(port, proto) {
 			continue
 		}
-		if n.state == absent {
-			n.state, n.why = hidden, "no member to list"
+		if n.state < empty {
+			n.why = "no member to list"
 		}
 		if !st.anyTarget(v) {
 			continue

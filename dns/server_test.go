@@ -425,7 +425,7 @@ func TestOwnNamesAreNeverForwarded(t *testing.T) { // 22, 31
 	t.Parallel()
 	u := newUpstream(t, says(NoError, 1))
 	_, addr := run(t, to(u))
-	for _, name := range []string{"web-9.svc", "nosuch." + long, "unknownlabel", "99.0.87.10.in-addr.arpa", "x.local", "x.onion", "x.invalid", "localhost"} {
+	for _, name := range []string{"web-9.svc", "web-9.web", "web-9.web.default", "_x._tcp.web", "_tcp.db", "nosuch." + long, "unknownlabel", "99.0.87.10.in-addr.arpa", "x.local", "x.onion", "x.invalid", "localhost"} {
 		if got := exchangeUDP(t, containerIP, addr, ask4(name, TypeA)); rcodeOf(got) != NXDomain {
 			t.Errorf("%s: %x, want NXDOMAIN", name, got)
 		}

@@ -314,6 +314,7 @@ func TestWhoIsForwardedFor(t *testing.T) {
 		want               bool
 	}{
 		{"54 a container", container, "example.test", on, true},
+		{"a name below a set's that no member can have", container, "www.web", on, true},
 		{"off", container, "example.test", off, false},
 		{"an internal network", stranger, "example.test", on, false},
 		{"58 the host", "127.0.0.1", "example.test", on, false},

@@ -73,7 +73,7 @@ func (h *Host) mountpoints(ctx context.Context, spec *pods.ContainerSpec, names 
 			return nil, known(runtime.ReasonCreateFailed, err, "inspect volume %s", name)
 		}
 		held := spec.Sandbox != "" && isScratch(found.Labels)
-		if !subpaths && (found.Driver != "local" || len(found.Options) > 0 && !held) {
+		if !subpaths && (found.Driver != localDriver || len(found.Options) > 0 && !held) {
 			return nil, problem(runtime.ReasonCreateFailed, nil,
 				"sub_path of volume %s: this engine can mount a folder only of a volume of driver local without options; Engine 26 can of any", name)
 		}

@@ -67,7 +67,7 @@ func wholeVolume(spec *pods.ContainerSpec, name, daemon string) *mount.VolumeOpt
 func driverOf(spec *pods.ContainerSpec, name string) *mount.Driver {
 	for _, s := range spec.Pod.Scratch {
 		if s.Volume == name {
-			return &mount.Driver{Name: "local", Options: scratchOptions(s, groupOf(&spec.Pod))}
+			return &mount.Driver{Name: localDriver, Options: scratchOptions(s, groupOf(&spec.Pod))}
 		}
 	}
 	return nil

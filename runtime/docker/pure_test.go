@@ -5,14 +5,19 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -271,6 +276,50 @@ func TestVolumesRememberWhatEventsLeave(t *testing.T) {
 			t.Errorf("%s %s: valid = %v, want %v", c.action, c.name, s.valid, c.want)
 		}
 	}
+}
+
+// An engine asks every plugin when volumes of any driver are listed, and waits for one
+// that died.
+func TestVolumesAreListedOfTheDriversThatTheyHave(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	gone := false
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.41")
+		if !strings.HasSuffix(r.URL.Path, "/volumes") {
+			return
+		}
+		f := must(filters.FromJSON(r.URL.Query().Get("filters")))(t)
+		drivers := f.Get("driver")
+		slices.Sort(drivers)
+		asked = append(asked, strings.Join(drivers, "+"))
+		if gone && len(drivers) > 0 {
+			http.Error(w, `{"message":"plugin \"rclone\" not found"}`, http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprint(w, `{"Volumes":[{"Name":"a","Driver":"rclone"}]}`)
+	}))
+	defer engine.Close()
+	h := must(New(Config{Host: "tcp://" + engine.Listener.Addr().String(), Daemon: "x", RunDir: t.TempDir()}))(t)
+	defer h.Close()
+	list := func(want string) {
+		t.Helper()
+		asked = nil
+		if mine, err := h.volumes.all(t.Context()); err != nil || len(mine) != 1 {
+			t.Fatalf("%v, %v", mine, err)
+		}
+		if got := strings.Join(asked, ", "); got != want {
+			t.Errorf("lists of drivers %q, want %q", got, want)
+		}
+	}
+	list("")
+	list("local+rclone")
+	h.note(events.Message{Type: events.VolumeEventType, Action: "create", Actor: events.Actor{ID: "b", Attributes: map[string]string{"driver": "nfs"}}})
+	list("local+nfs+rclone")
+	gone = true
+	list("local+nfs+rclone, ")
+	h.forget()
+	list("")
 }
 
 func TestHealthcheckOfAnImage(t *testing.T) {

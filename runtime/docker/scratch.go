@@ -49,7 +49,7 @@ func (h *Host) createScratch(ctx context.Context, spec *pods.ContainerSpec, s jo
 	labels[jobspecs.LabelScratch] = s.Name
 	made, err := h.cli().VolumeCreate(ctx, volume.CreateOptions{
 		Name:       s.Volume,
-		Driver:     "local",
+		Driver:     localDriver,
 		DriverOpts: scratchOptions(s, groupOf(&spec.Pod)),
 		Labels:     labels,
 	})
@@ -80,7 +80,7 @@ func (h *Host) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
 		return err
 	}
 	defer done()
-	mine := filters.NewArgs(filters.Arg("label", jobspecs.LabelScratch))
+	mine := filters.NewArgs(filters.Arg("label", jobspecs.LabelScratch), filters.Arg("driver", localDriver))
 	for k, v := range objectLabels(h.cfg.Daemon, jobspecs.Key{Namespace: pod.Namespace, Name: set}, ordinal) {
 		mine.Add("label", k+"="+v)
 	}

@@ -32,7 +32,13 @@ type Volumes struct {
 	gen   int // counts changes: a list that was begun before one is not kept
 	valid bool
 	mine  map[string]*volume.Volume // ours, by name
+	// drivers are those that a volume of ours may have; nil: any. An engine waits 15 s
+	// for a plugin that died, whoever uses it, when it lists volumes of any driver.
+	drivers map[string]bool
 }
+
+// localDriver is the engine's own.
+const localDriver = "local"
 
 // List shows the set's volumes, by name. Those of scratch folders are none of them.
 func (v *Volumes) List(ctx context.Context, set jobspecs.Key) ([]volumes.Volume, error) {
@@ -81,6 +87,7 @@ func (v *Volumes) Create(ctx context.Context, set jobspecs.Key, ordinal int, spe
 		return err
 	}
 	v.changed(func() { v.mine[spec.Name] = &made })
+	v.meet(made.Driver)
 	return nil
 }
 
@@ -203,27 +210,52 @@ func (v *Volumes) all(ctx context.Context) (map[string]*volume.Volume, error) {
 		defer v.mu.Unlock()
 		return maps.Clone(v.mine), nil
 	}
-	gen, live := v.gen, v.host.watched()
+	gen, live, drivers := v.gen, v.host.watched(), slices.Sorted(maps.Keys(v.drivers))
 	v.mu.Unlock()
 
-	list, err := v.host.cli().VolumeList(ctx, volume.ListOptions{
-		Filters: filters.NewArgs(filters.Arg("label", jobspecs.LabelDaemon+"="+v.host.cfg.Daemon)),
-	})
+	list, err := v.listOf(ctx, drivers)
+	if err != nil && len(drivers) > 0 && ctx.Err() == nil { // a driver that is gone; of any, the others are listed
+		list, err = v.listOf(ctx, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", engineError(err))
 	}
-	mine := map[string]*volume.Volume{}
-	for _, found := range list.Volumes {
+	mine, met := map[string]*volume.Volume{}, map[string]bool{localDriver: true}
+	for _, found := range list {
 		mine[found.Name] = found
+		met[found.Driver] = true
 	}
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.drivers == nil {
+		v.drivers = map[string]bool{}
+	}
+	maps.Copy(v.drivers, met)
 	if v.gen == gen && live {
 		v.mine, v.valid = mine, true
 		return maps.Clone(mine), nil
 	}
 	return mine, nil
+}
+
+// listOf asks for the volumes of ours of some drivers; none: of any.
+func (v *Volumes) listOf(ctx context.Context, drivers []string) ([]*volume.Volume, error) {
+	mine := filters.NewArgs(filters.Arg("label", jobspecs.LabelDaemon+"="+v.host.cfg.Daemon))
+	for _, d := range drivers {
+		mine.Add("driver", d)
+	}
+	list, err := v.host.cli().VolumeList(ctx, volume.ListOptions{Filters: mine})
+	return list.Volumes, err
+}
+
+// meet notes that a volume of ours may have this driver.
+func (v *Volumes) meet(driver string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.drivers != nil && driver != "" {
+		v.drivers[driver] = true
+	}
 }
 
 func (v *Volumes) remembers(name string) bool {
@@ -259,7 +291,7 @@ func (v *Volumes) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.gen++
-	v.valid, v.mine = false, nil
+	v.valid, v.mine, v.drivers = false, nil, nil
 }
 
 func volumeOf(v *volume.Volume) volumes.Volume {

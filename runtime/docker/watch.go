@@ -97,6 +97,7 @@ func enqueue(queue []pods.Event, more ...pods.Event) []pods.Event {
 func (h *Host) note(m events.Message) []pods.Event {
 	switch m.Type {
 	case events.VolumeEventType:
+		h.volumes.meet(m.Actor.Attributes["driver"])
 		h.volumes.note(string(m.Action), m.Actor.ID)
 		h.changed()
 	case events.NetworkEventType:
