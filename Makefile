@@ -25,8 +25,15 @@ test: ## everything that proves the project, Docker included
 	go vet ./...
 	test/scripts/race.sh $(RACE)
 	test/scripts/race.sh ./test -run TestHistories
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-all test-histories
+
+.PHONY: test-all test-histories
+test-all:
 	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
-	@$(MAKE) --no-print-directory sim HISTORIES=1000
+
+# Tests with Docker wait a lot: what they leave of the processors is for the histories.
+test-histories:
+	@nice -n 19 $(MAKE) --no-print-directory sim HISTORIES=20000
 
 build: ## bin/stsd, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -o bin/stsd ./cmd/stsd

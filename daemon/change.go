@@ -314,9 +314,7 @@ func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 		return p, err
 	}
 	p.Steps = planner.Steps(s.world)
-	if s.world.Deleting != nil {
-		p.Steps = append(p.Steps, staying(&s.world, p.Steps)...)
-	}
+	p.Steps = append(p.Steps, staying(&s.world, p.Steps)...)
 	p.Warnings = append(p.Warnings, held(&c.intent.Record)...)
 	p.Warnings = append(p.Warnings, d.volumeNotes(ctx, c, &s)...)
 	p.Warnings = append(p.Warnings, pendingAccesses(c, &s, p.Steps)...)
@@ -345,17 +343,28 @@ func held(r *store.Record) []string {
 	return nil
 }
 
-// staying are the volumes that outlive a set that is being deleted.
+// staying are the volumes that outlive a set that is being deleted, or members that go.
 func staying(w *planner.World, steps []jobspecs.Step) []jobspecs.Step {
-	goes := map[string]bool{}
+	deleted, leaves := map[string]bool{}, map[string]bool{}
 	for _, s := range steps {
-		goes[s.Volume] = s.Op == jobspecs.OpDeleteVolume
+		switch s.Op {
+		case jobspecs.OpDeleteVolume:
+			deleted[s.Volume] = true
+		case jobspecs.OpStop, jobspecs.OpRemove:
+			leaves[s.Member] = true
+		}
 	}
+	why := `stays: on_scale_down = "retain"`
+	if w.Deleting != nil {
+		why = "stays when the set is gone"
+	}
+	stay := w.Set.Ordinals(w.Replicas)
 	var out []jobspecs.Step
 	for _, name := range slices.Sorted(maps.Keys(w.Volumes)) {
-		if !goes[name] {
-			member := jobspecs.MemberName(w.Set.Name, w.Volumes[name].Ordinal)
-			out = append(out, jobspecs.Step{Op: jobspecs.OpKeepVolume, Member: member, Volume: name, Why: "stays when the set is gone"})
+		ordinal := w.Volumes[name].Ordinal
+		member := jobspecs.MemberName(w.Set.Name, ordinal)
+		if !deleted[name] && (w.Deleting != nil || leaves[member] && !slices.Contains(stay, ordinal)) {
+			out = append(out, jobspecs.Step{Op: jobspecs.OpKeepVolume, Member: member, Volume: name, Why: why})
 		}
 	}
 	return out

@@ -410,14 +410,14 @@ func (r *rig) unsettledSet(set string, i *intent) (out []string) {
 
 // idle: when all is well nothing is written, and without probes nothing is asked.
 func (r *rig) idle() {
-	r.pass(time.Minute)
+	r.pass(30 * time.Second)
 	probed := false
 	for _, set := range []string{"web", "db"} {
 		i := r.witness.wanted(set)
 		probed = probed || i != nil && !i.gone && (i.spec.get("probe") != "none" || i.spec.has("sidecar"))
 	}
 	r.world.Forget()
-	r.pass(2 * time.Minute)
+	r.pass(time.Minute)
 	if n := len(r.world.Writes()); n > 0 {
 		r.witness.complain("promise 8: an idle daemon writes: %v", r.world.Writes())
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 40)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // there is little to keep, and a third of the time goes into looking for it
 	sum := &tally{all: map[string]int{}}
 	var next atomic.Int64
 	stop := sum.progress(n)
