@@ -2,10 +2,13 @@ package daemon
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/planner"
+	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime/sim"
 )
 
@@ -59,6 +62,44 @@ func TestASetThatIsAppliedAgainKnowsItsVolumes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What `delete` says is kept is kept by a smaller set of that name too, whatever it
+// says of volumes that its own members leave.
+func TestASmallerSetOfThatNameKeepsTheVolumesOfTheFormerOne(t *testing.T) {
+	text := func(replicas string) string {
+		return strings.NewReplacer("replicas = 2", "replicas = "+replicas, `volume "data" {}`, `volume "data" { on_scale_down = "delete" }`).Replace(oneVolume)
+	}
+	play(t, func(s *stage) {
+		there := func(what, want string) {
+			t.Helper()
+			var names []string
+			for _, d := range s.world.Disks() {
+				names = append(names, d.Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("%s: volumes are %q, want %q", what, got, want)
+			}
+		}
+		four := "data-web-0 data-web-1 data-web-2 data-web-3"
+		s.apply(text("4"))
+		s.end(client.DeleteRequest{})
+		if p, err := s.Plan(t.Context(), request(text("2"))); err != nil || len(p.Plans) != 1 || slices.ContainsFunc(p.Plans[0].Steps, func(step jobspecs.Step) bool { return step.Op == jobspecs.OpDeleteVolume }) {
+			t.Errorf("plan = %+v, %v", p.Plans, err)
+		}
+		s.apply(text("2"))
+		there("a smaller one", four)
+		s.end(client.DeleteRequest{})
+		there("deleted again", four)
+		s.apply(text("3"))
+		if _, err := s.Scale(t.Context(), web, client.ScaleRequest{Replicas: 2, Write: client.Write{Yes: true}}); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		there("a member had it again", "data-web-0 data-web-1 data-web-3")
+		s.end(client.DeleteRequest{Volumes: jobspecs.Delete})
+		there("deleted with its volumes", "")
+	})
 }
 
 func planned(p client.PlanResponse, member string) string {

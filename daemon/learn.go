@@ -63,8 +63,13 @@ func (l *loop) learnPods(f *store.Facts, s *sight) {
 		f.Members[p.Ordinal] = m
 	}
 	for name, v := range s.world.Volumes {
-		if _, ok := s.view.Volumes[name]; !ok { // it was there before the set
-			f.Volumes = append(f.Volumes, volumes.Record{Name: name, Claim: v.Claim, Ordinal: v.Ordinal, Used: true})
+		r, ok := s.view.Volumes[name]
+		if !ok { // it was there before the set
+			r = volumes.Record{Name: name, Claim: v.Claim, Ordinal: v.Ordinal, Used: true, Former: true}
+		}
+		ours := r.Former && s.world.Fits(v.Ordinal)
+		if r.Former = r.Former && !ours; !ok || ours {
+			f.Volumes = append(f.Volumes, r)
 		}
 	}
 }

@@ -62,6 +62,9 @@ type Record struct {
 	Ordinal  int    `json:"ordinal"`
 	Used     bool   `json:"used"`     // a container has run with it
 	Deleting bool   `json:"deleting"` // its deletion was decided; on disk before the engine is asked
+	// Former: it is of a set of this name that was forgotten, and no member of today's
+	// set had it yet. What that set says of its members is not said of it.
+	Former bool `json:"former,omitempty"`
 }
 
 // Retention is the pure rule of when a volume goes.
@@ -83,17 +86,19 @@ type Case struct {
 	Deleting bool            // the set is being deleted
 	Policy   string          // `delete --volumes`: overrides on_delete; "" leaves it
 	PodGone  bool            // no pod of the ordinal is listed
+	Former   bool            // of a set of this name that was forgotten; no member had it since
 }
 
 // Decide tells what happens to a volume. A claim that the set no longer has is
-// kept: only its own retention may delete a volume, and it has none.
+// kept: only its own retention may delete a volume, and it has none. So is one that
+// was kept when a former set was deleted, until a member has it again.
 func Decide(c Case) Retention {
 	if !c.PodGone {
 		return Kept
 	}
 	if c.Deleting {
 		policy := c.Policy
-		if policy == "" && c.Claim != nil {
+		if policy == "" && c.Claim != nil && !c.Former {
 			policy = c.Claim.OnDelete
 			if !c.InRange && c.Claim.OnScaleDown == jobspecs.Delete {
 				policy = jobspecs.Delete
@@ -104,7 +109,7 @@ func Decide(c Case) Retention {
 		}
 		return Kept
 	}
-	if c.InRange || c.Claim == nil || c.Claim.OnScaleDown != jobspecs.Delete {
+	if c.InRange || c.Former || c.Claim == nil || c.Claim.OnScaleDown != jobspecs.Delete {
 		return Kept
 	}
 	return Reclaimed

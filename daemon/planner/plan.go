@@ -290,7 +290,7 @@ func (w *World) reclaimSteps() map[string][]jobspecs.Step {
 	after := *w
 	after.Pods = nil
 	for _, p := range w.Pods {
-		if w.Deleting == nil && w.fits(p.Ordinal) {
+		if w.Deleting == nil && w.Fits(p.Ordinal) {
 			after.Pods = append(after.Pods, p)
 		}
 	}

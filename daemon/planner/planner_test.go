@@ -140,8 +140,20 @@ func volume(ordinals ...int) option {
 		for _, o := range ordinals {
 			name := jobspecs.VolumeName("default", "data", "web", o)
 			w.Volumes[name] = volumes.Volume{Name: name, Claim: "data", Ordinal: o}
+			if _, ok := w.Records[name]; !ok {
+				w.Records[name] = volumes.Record{Name: name, Claim: "data", Ordinal: o, Used: true}
+			}
 		}
 	}
+}
+func former(ordinal int) option {
+	return func(w *World) {
+		name := jobspecs.VolumeName("default", "data", "web", ordinal)
+		w.Records[name] = volumes.Record{Name: name, Claim: "data", Ordinal: ordinal, Used: true, Former: true}
+	}
+}
+func unknown(ordinal int) option {
+	return func(w *World) { delete(w.Records, jobspecs.VolumeName("default", "data", "web", ordinal)) }
 }
 func record(ordinal int, used, deleting bool) option {
 	return func(w *World) {
@@ -212,6 +224,8 @@ func TestNext(t *testing.T) {
 		{"a parallel set shrinks at once", world(replicas(1), parallel, all), "stop web-1 (scaled down), stop web-2 (scaled down)"},
 		{"retention delete takes the volume once its pod is gone", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2)), `delete volume data-web-2 (on_scale_down = "delete")`},
 		{"not before its pod is gone", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), stopping(2, "r1"), volume(0, 1, 2)), ""},
+		{"not one of a set of this name that was deleted", world(replicas(2), claims("delete", "delete"), running("web-0", "web-1"), volume(0, 1, 2), former(2)), ""},
+		{"nor one that nobody knows", world(replicas(2), claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2), unknown(2)), ""},
 		{"retention retain keeps it", world(replicas(2), claims("retain", "delete"), running("web-0", "web-1"), volume(0, 1, 2)), ""},
 		{"a deletion that was decided is carried out before the volume is used again (timeline 10)",
 			world(claims("delete", "retain"), running("web-0", "web-1"), volume(0, 1, 2), record(2, true, true)), `delete volume data-web-2 (on_scale_down = "delete")`},
@@ -266,6 +280,8 @@ func TestNext(t *testing.T) {
 		{"parallel at once", world(deleting(""), parallel, running("web-0", "web-1")), "stop web-0 (set is being deleted), stop web-1 (set is being deleted)"},
 		{"volumes stay by default", world(deleting(""), claims("delete", "retain"), volume(0, 1)), ""},
 		{"retention on delete", world(deleting(""), claims("retain", "delete"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
+		{"on_delete is not said of a volume of a set that was deleted before", world(deleting(""), claims("delete", "delete"), volume(0, 5), former(5)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},
+		{"--volumes=delete is said of all", world(deleting("delete"), claims("retain", "retain"), volume(5), former(5)), "delete volume data-web-5 (set is being deleted, and its volumes with it)"},
 		{"--volumes=retain wins", world(deleting("retain"), claims("retain", "delete"), volume(0)), ""},
 		{"what is kept of an ordinal goes before the ordinal is forgotten", world(replicas(1), running("web-0"), once("r1", 0, 1)), "forget web-1 (no longer of the set)"},
 		{"--volumes=delete wins", world(deleting("delete"), claims("retain", "retain"), volume(0)), "delete volume data-web-0 (set is being deleted, and its volumes with it)"},

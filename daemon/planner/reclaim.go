@@ -20,8 +20,8 @@ func (w *World) reclaim(p *Plan) {
 	for _, name := range sortedNames(w.Volumes) {
 		v := w.Volumes[name]
 		verdict := volumes.Decide(volumes.Case{
-			Claim: w.claim(v.Claim), InRange: w.fits(v.Ordinal), Deleting: w.Deleting != nil,
-			Policy: w.policy(), PodGone: !hasPod[v.Ordinal],
+			Claim: w.claim(v.Claim), InRange: w.Fits(v.Ordinal), Deleting: w.Deleting != nil,
+			Policy: w.policy(), PodGone: !hasPod[v.Ordinal], Former: w.former(name, v.Ordinal),
 		})
 		if verdict == volumes.Reclaimed || w.Records[name].Deleting && !hasPod[v.Ordinal] {
 			p.act(Action{Op: DeleteVolume, Ordinal: v.Ordinal, Member: w.member(v.Ordinal), Volume: name, Why: w.whyReclaimed()})
@@ -33,14 +33,22 @@ func (w *World) reclaim(p *Plan) {
 		}
 	}
 	for o := range w.Members {
-		if (w.Deleting != nil || !w.fits(o)) && !hasPod[o] {
+		if (w.Deleting != nil || !w.Fits(o)) && !hasPod[o] {
 			p.act(Action{Op: Forget, Ordinal: o, Member: w.member(o), Why: "no longer of the set"})
 		}
 	}
 }
 
-// fits tells whether the ordinal is one of the set's, deleting or not.
-func (w *World) fits(ordinal int) bool {
+// former tells whether no member of this set has had the volume: it was there before,
+// and stays whatever happens to members. What was never written down was not looked at
+// by this set either.
+func (w *World) former(name string, ordinal int) bool {
+	r, known := w.Records[name]
+	return !w.Fits(ordinal) && (!known || r.Former)
+}
+
+// Fits tells whether the ordinal is one of the set's, deleting or not.
+func (w *World) Fits(ordinal int) bool {
 	if len(w.Set.Reserve) == 0 {
 		return ordinal >= w.Set.StartOrdinal && ordinal < w.Set.StartOrdinal+w.Replicas
 	}

@@ -313,7 +313,7 @@ func (w *World) volumeStatus(wanted []*slot) []jobspecs.VolumeStatus {
 	out := []jobspecs.VolumeStatus{}
 	for name, v := range w.Volumes {
 		state := "retained"
-		if w.fits(v.Ordinal) && w.Deleting == nil && w.claim(v.Claim) != nil {
+		if w.Fits(v.Ordinal) && w.Deleting == nil && w.claim(v.Claim) != nil {
 			state = "bound"
 		}
 		out = append(out, jobspecs.VolumeStatus{Name: name, Claim: v.Claim, Ordinal: v.Ordinal, State: state, Driver: v.Driver})

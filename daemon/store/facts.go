@@ -139,9 +139,11 @@ type Kept struct {
 func (s *Store) keepVolumes(tx *bolt.Tx, key jobspecs.Key, keep []string) error {
 	var f Facts
 	left := 0
-	err := forEachJSON(tx.Bucket(bucketVolumes).Bucket([]byte(key.String())), func(name []byte, _ volumes.Record) {
+	err := forEachJSON(tx.Bucket(bucketVolumes).Bucket([]byte(key.String())), func(name []byte, v volumes.Record) {
 		if slices.Contains(keep, string(name)) {
 			left++
+			v.Former = true
+			f.Volumes = append(f.Volumes, v)
 			return
 		}
 		f.Drop = append(f.Drop, string(name))

@@ -34,6 +34,10 @@ func TestAForgottenSetIsKnownAgainByItsVolumes(t *testing.T) {
 			if err := s.Delete(web, Kept{Volumes: c.keep}); err != nil {
 				t.Fatal(err)
 			}
+			for name, r := range c.records {
+				r.Former = true
+				c.records[name] = r
+			}
 			records, formed, err := s.Former(web)
 			if err != nil || formed != c.want || !reflect.DeepEqual(records, c.records) {
 				t.Errorf("former = %v, formed %v, %v; want %v, %v", records, formed, err, c.records, c.want)

@@ -337,6 +337,10 @@ func (m *model) learn(k jobspecs.Key, f Facts) error {
 func (m *model) delete(k jobspecs.Key, keep Kept) {
 	s := m.Sets[k.String()]
 	maps.DeleteFunc(s.Volumes, func(name string, _ volumes.Record) bool { return !slices.Contains(keep.Volumes, name) })
+	for name, v := range s.Volumes {
+		v.Former = true
+		s.Volumes[name] = v
+	}
 	formed := len(s.Volumes) > 0 && s.Record != nil && s.Record.Formed
 	maps.DeleteFunc(s.Addresses, func(o int, _ string) bool { return !slices.Contains(keep.Members, jobspecs.MemberName(k.Name, o)) })
 	*s = setPicture{Volumes: s.Volumes, Addresses: s.Addresses, Formed: formed}

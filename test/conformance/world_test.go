@@ -181,6 +181,9 @@ func volume(claim string, ordinals ...int) option {
 		for _, o := range ordinals {
 			name := jobspecs.VolumeName("default", claim, "web", o)
 			w.Volumes[name] = volumes.Volume{Name: name, Claim: claim, Ordinal: o}
+			if _, ok := w.Records[name]; !ok {
+				w.Records[name] = volumes.Record{Name: name, Claim: claim, Ordinal: o, Used: true}
+			}
 		}
 	}
 }

@@ -210,9 +210,11 @@ var rules = []rule{
 
 	// Volumes.
 	{"a volume of a member that stays is kept",
-		"volumes/volumes.go", `if c.InRange || c.Claim == nil ||`, `if c.Claim == nil ||`},
+		"volumes/volumes.go", `if c.InRange || c.Former ||`, `if c.Former ||`},
 	{"a volume with a pod is kept",
 		"volumes/volumes.go", `if !c.PodGone {`, `if false {`},
+	{"a volume of a set that was deleted before is kept",
+		"volumes/volumes.go", `if c.InRange || c.Former || c.Claim == nil`, `if c.InRange || c.Claim == nil`},
 	{"--volumes overrules on_delete",
 		"volumes/volumes.go", `if policy == "" && c.Claim != nil {`, `if c.Claim != nil {`},
 	{"a claim that a deleted set has no longer keeps its volume",
