@@ -319,6 +319,28 @@ func TestAnOrphanedSetIsTakenOverWithoutARestart(t *testing.T) {
 	})
 }
 
+// Members that are left alone are: what ends stays down, until a set takes them over.
+func TestOrphansAreNotStartedAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(twoWebs, "image=web:1")
+		if _, err := s.Delete(t.Context(), web, client.DeleteRequest{Orphan: true}); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		s.world.Kill("web-0")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		var states []string
+		for _, c := range s.world.Containers() {
+			states = append(states, c.Name+" "+c.State)
+		}
+		want(t, "containers", strings.Join(states, ", "), "web-0 exited, web-1 running")
+		s.apply(twoWebs, "image=web:1")
+		s.settle()
+		want(t, "members", s.names(), "web-0 Running true, web-1 Running true")
+	})
+}
+
 func containers(s *stage) string {
 	var ids []string
 	for _, c := range s.world.Containers() {

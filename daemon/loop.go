@@ -205,6 +205,7 @@ func (l *loop) sleep(ctx context.Context, wake time.Time) {
 
 // end says good-bye to a set that is no longer stored.
 func (l *loop) end() {
+	l.d.parts.Engine.Release(l.key) // of an orphaned set; what this turn handed over too
 	l.d.forget(l)
 	l.d.usage.watch(l.key, nil)
 	l.d.kickFollowers(l.key)

@@ -572,6 +572,37 @@ func TestASetStartsAfterAnother(t *testing.T) {
 	})
 }
 
+// Whoever names another set is told when it goes; a member that could not be made again
+// is not taken down for a restart.
+func TestAMemberThatNamesASetThatIsGoneIsNotStopped(t *testing.T) {
+	play(t, func(s *stage) {
+		s.world.Program("etcd:1", sim.Program{ReadyAfter: time.Second})
+		s.apply(chain)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		etcd := jobspecs.Key{Namespace: jobspecs.DefaultNamespace, Name: "etcd"}
+		r, err := s.Delete(t.Context(), etcd, client.DeleteRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "delete", r.Message, "etcd is being deleted; members of web cannot be made without it: they use sets.etcd")
+		s.settle()
+		if err := s.members("restart", client.Write{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		want(t, "members", s.names(), "web-0 Running true")
+		want(t, "waiting", s.status().Members[0].Waiting, `web-0 waits: it could not be made again: render web-0: container.web.env.ETCD: join(",", sets.etcd.members[*].name): there is no set etcd in namespace default`)
+		s.apply(chain)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, "members in the end", s.names(), "web-0 Running true")
+		if m := s.status().Members[0]; m.Waiting != "" {
+			t.Errorf("it waits for %s", m.Waiting)
+		}
+	})
+}
+
 func TestAMemberKnowsOtherSetsAsTheyAreWhenItStarts(t *testing.T) {
 	play(t, func(s *stage) {
 		s.world.Program("etcd:1", sim.Program{})

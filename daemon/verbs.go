@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stsd/stsd/daemon/client"
@@ -284,7 +285,26 @@ func (d *Daemon) Delete(ctx context.Context, key jobspecs.Key, r client.DeleteRe
 	if c.data, err = d.doomed(ctx, v, r); err != nil && !r.Yes {
 		return client.Result{}, err
 	}
-	return d.one(ctx, c, r.Write, key.Name+" is being deleted")
+	message := key.Name + " is being deleted"
+	if users := d.usersOf(key); len(users) > 0 {
+		message += fmt.Sprintf("; members of %s cannot be made without it: they use sets.%s", strings.Join(users, ", "), key.Name)
+	}
+	return d.one(ctx, c, r.Write, message)
+}
+
+// usersOf are the sets whose expressions name this one: members that are made while it
+// is gone have no value for that.
+func (d *Daemon) usersOf(key jobspecs.Key) (out []string) {
+	all, err := d.store.Records()
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		if r := &all[i]; r.Set.Namespace == key.Namespace && r.Key() != key && slices.Contains(hcl.Uses(&r.Set, r.Template), key.Name) {
+			out = append(out, r.Set.Name)
+		}
+	}
+	return out
 }
 
 // doomed names the volumes that go with the set.

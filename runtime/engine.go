@@ -44,6 +44,11 @@ type Engine interface {
 	// ErrRunning.
 	Remove(ctx context.Context, name PodName, keep bool) error
 
+	// Release leaves the pods of a set to themselves, as a restart of the daemon does
+	// until their specs are handed back: they run on, are not probed, and what ends
+	// is not started again.
+	Release(set jobspecs.Key)
+
 	// Watch hints at sets that may have changed. Hints may be dropped when the
 	// reader is slow and may repeat; the zero Key means "look at everything"
 	// (after a reconnect). The channel closes when ctx ends.

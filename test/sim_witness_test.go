@@ -35,6 +35,7 @@ type witness struct {
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
+	former     map[string]bool      // volume of a set that was deleted, which no member has had since
 	doomed     map[string]bool      // volume whose deletion was allowed once
 	foreign    map[string]string    // "container NAME", "volume NAME" → what it is
 	sick       map[string]bool      // runs of containers that were made to fail their probes
@@ -108,7 +109,7 @@ type ordinals struct {
 
 func newWitness(r *rig) *witness {
 	return &witness{
-		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{},
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, former: map[string]bool{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
 		asks: map[string]wish{}, busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
@@ -220,6 +221,12 @@ func (w *witness) forget(set string) {
 	next := *last
 	next.at, next.gone = time.Now(), true
 	w.intents[set] = append(w.intents[set], next)
+	for _, d := range w.rig.world.Disks() {
+		if d.Labels[jobspecs.LabelSet] == set && d.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() &&
+			!last.reclaims(d.Labels[jobspecs.LabelClaim], number(d.Labels[jobspecs.LabelOrdinal])) {
+			w.former[d.Name] = true
+		}
+	}
 	delete(w.past, set)
 	for member := range w.false_ {
 		if name, _, _ := jobspecs.ParseMember(member); name == set {
@@ -315,6 +322,7 @@ func (w *witness) learn(t *turn, whole bool) {
 	if p == nil {
 		return
 	}
+	w.hasAgain(t)
 	for o, pod := range t.pods {
 		if pod.Revision != "" { // unknown: found without a container
 			p.last[o] = pod.Revision
@@ -338,6 +346,20 @@ func (w *witness) learn(t *turn, whole bool) {
 	for name, serial := range t.data {
 		if whole {
 			w.held[name] = serial
+		}
+	}
+}
+
+// hasAgain notes whose volumes of a former set are those of members again.
+func (w *witness) hasAgain(t *turn) {
+	for name := range t.disks {
+		d, ok := w.rig.world.Disk(name)
+		has := ok && w.former[name]
+		for _, i := range w.inForce(t.set, t.at) {
+			has = has && !i.gone && !i.deleting && slices.Contains(i.ordinals(), number(d.Labels[jobspecs.LabelOrdinal]))
+		}
+		if has {
+			delete(w.former, name)
 		}
 	}
 }
@@ -407,8 +429,9 @@ func (w *witness) deletes(name string) {
 	w.doomed[name] = true
 	delete(w.held, name)
 	w.decide(func() {
+		defer delete(w.former, name)
 		for _, i := range append(w.inForce(set, at), w.deletions(set)...) {
-			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal)
+			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal) && (!w.former[name] || i.deleting && i.policy == jobspecs.Delete)
 		}
 		if !allowed {
 			w.say("promise 2: volume %s is deleted, and no retention says so", name)

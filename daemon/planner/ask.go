@@ -13,6 +13,10 @@ func (w *World) asked(p *Plan, wanted []*slot) (busy bool) {
 			busy = true
 			continue
 		}
+		if r := w.Specs[Target{s.ordinal, s.pod.Revision}]; r.Err != nil {
+			p.wait(Wait{Member: s.name, For: "it could not be made again: " + r.Err.Error(), Since: w.Now})
+			continue
+		}
 		if w.guarded(p, s) {
 			continue
 		}

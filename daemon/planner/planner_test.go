@@ -35,6 +35,9 @@ func world(options ...option) World {
 	}
 	for _, r := range []string{"r0", "r1", "r2", "r3"} {
 		for o := range 12 {
+			if w.Specs[Target{o, r}].Err != nil {
+				continue
+			}
 			w.Specs[Target{o, r}] = Rendered{Spec: w.spec(o, r), Digest: digest(w.spec(o, r))}
 		}
 	}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,6 +101,7 @@ func TestWhatUsersAskFor(t *testing.T) {
 		{"it lets go what leaves enough", world(all, update("r2"), minAvailable(2)), "stop web-2 (outdated)"},
 		{"a sick member may go", world(running("web-0", "web-1"), unready(2, "r1"), update("r2"), minAvailable(3)), "stop web-2 (outdated and not available)"},
 		{"two at once are counted", world(all, each(askNow, 0, 1), minAvailable(2)), "stop web-0 (its restart was asked for)"},
+		{"one that could not be made again is not stopped", world(all, each(askNow, 0, 1), unmakable(1)), "stop web-0 (its restart was asked for)"},
 		{"it keeps a scale-down", world(all, replicas(1), minAvailable(3)), ""},
 		{"it does not keep a set that is deleted", world(all, deleting(""), minAvailable(3)), "stop web-2 (set is being deleted)"},
 
@@ -285,5 +287,14 @@ func TestASetIsNotDoneWhileSomethingThatWasAskedIsNotDone(t *testing.T) {
 		if got := Status(c.world, Next(c.world)).Conditions[1].Reason; got != c.want {
 			t.Errorf("%s: progressing = %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+func unmakable(ordinal int) option {
+	return func(w *World) {
+		t := Target{ordinal, "r1"}
+		r := w.Specs[t]
+		r.Err = errors.New("sets.db.first.ip: there is no set db in namespace default")
+		w.Specs[t] = r
 	}
 }

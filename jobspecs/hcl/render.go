@@ -407,6 +407,9 @@ func (r *resolver) evaluate(text string, k *kind) (out any, err error) {
 	r.addFunctions(ctx.Functions, e.calls)
 	v, ds := r.meter.valueOf(e.Expression, e.steps, e.refs, ctx)
 	if ds.HasErrors() {
+		if set := r.missingSet(e.refs); set != "" {
+			return nil, fmt.Errorf("%s: there is no set %s in namespace %s", text, set, r.set.Namespace)
+		}
 		return nil, fmt.Errorf("%s: %s", text, reason(ds))
 	}
 	if v.IsNull() {
@@ -441,6 +444,17 @@ func (r *resolver) parse(text string) (parsedExpression, error) {
 	p.steps = sizeOf(e)
 	r.parsed[text] = p
 	return p, nil
+}
+
+// missingSet names another set that is meant and not there; "" none.
+func (v view) missingSet(refs []hcl2.Traversal) string {
+	for _, t := range refs {
+		name := secondName(t)
+		if _, there := v.env.Sets[name]; t.RootName() == "sets" && name != "" && !there {
+			return name
+		}
+	}
+	return ""
 }
 
 func calledIn(e hclsyntax.Expression) (names []string) {

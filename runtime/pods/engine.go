@@ -172,6 +172,17 @@ func (e *Engine) Remove(ctx context.Context, name runtime.PodName, keep bool) er
 	return nil
 }
 
+// Release implements runtime.Engine.
+func (e *Engine) Release(set jobspecs.Key) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, p := range e.pods {
+		if p.seen.Load().Set == set {
+			p.change((*PodWorld).release)
+		}
+	}
+}
+
 // keep remembers which containers of a pod that is gone were kept.
 func (e *Engine) keep(name runtime.PodName, p *pod, keep bool) {
 	var names []string

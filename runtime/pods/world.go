@@ -206,6 +206,12 @@ func (w *PodWorld) handOver(spec jobspecs.PodSpec) {
 	})
 }
 
+// release takes the spec back: the pod is as one that was found.
+func (w *PodWorld) release() {
+	w.Spec, w.Rendering = nil, ""
+	w.each(func(s spot) { s.Probes = Probes{} })
+}
+
 // lay puts the parts into the order of the spec. What was found and is not in it
 // stays at the end.
 func (w *PodWorld) lay() {
