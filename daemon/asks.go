@@ -175,12 +175,13 @@ func (d *Daemon) spare(ctx context.Context, c *change, w client.Write) error {
 	}
 }
 
-// stops is how many available members the change stops at once: those that go, or
-// the first of those that are restarted.
+// stops is how many available members are stopped at once when the change is made: those
+// that go, or the first of those that are restarted, and those that an earlier change
+// has let go and that run still. Zero: the change stops nobody.
 func (c *change) stops(w *planner.World) int {
 	old := &c.before.Record
 	has, had := w.Set.Ordinals(w.Replicas), old.Set.Ordinals(old.Replicas)
-	gone, asked := 0, 0
+	gone, asked, already := 0, 0, 0
 	for i := range w.Pods {
 		p := &w.Pods[i]
 		if !w.IsAvailable(p) {
@@ -188,15 +189,20 @@ func (c *change) stops(w *planner.World) int {
 		}
 		_, stays := slices.BinarySearch(has, p.Ordinal)
 		_, was := slices.BinarySearch(had, p.Ordinal)
+		stop, said := c.intent.Stopped[p.Ordinal]
 		switch {
-		case !stays && !was: // it goes already
+		case !stays && !was, c.before.Members[p.Ordinal].Stopped && (stop || !said):
+			already++
 		case !stays || c.intent.Stopped[p.Ordinal]:
 			gone++
 		case c.intent.Asks[p.Ordinal] != planner.AskNone || c.restarts:
 			asked = 1
 		}
 	}
-	return max(gone, asked)
+	if n := max(gone, asked); n > 0 {
+		return n + already
+	}
+	return 0
 }
 
 // FreshVolume replaces a member: it comes back with empty volumes. What the others

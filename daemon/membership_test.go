@@ -293,6 +293,27 @@ func TestAGuardRefusesUpFront(t *testing.T) {
 	})
 }
 
+// Two that ask at once are not both told that their member may go, though none has gone yet.
+func TestAGuardCountsWhoIsToGoAlready(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(strings.Replace(pair("guard {\nmin_available = 2\n}"), "replicas = 2", "replicas = 3", 1))
+		want(t, "members", s.names(), "web-0 Running true, web-1 Running true, web-2 Running true")
+		stop := func(o int) error {
+			_, err := s.ChangeMembers(t.Context(), web, client.MembersRequest{Do: "stop", Ordinals: []int{o}})
+			return err
+		}
+		first, second := stop(0), stop(1)
+		if first != nil || problemType(second) != client.ProblemGuard {
+			t.Errorf("stop of web-0: %v, of web-1 at once: %v", first, second)
+		}
+		again := stop(0)
+		s.settle()
+		if again != nil || s.names() != "web-0 Stopped false, web-1 Running true, web-2 Running true" {
+			t.Errorf("stop of web-0 again: %v, members %s", again, s.names())
+		}
+	})
+}
+
 func TestAGuardThatCannotBeWorkedOutLetsNobodyGo(t *testing.T) {
 	play(t, func(s *stage) {
 		s.apply(pair("guard {\nmin_available = floor(6 / (set.replicas - 1))\n}"))
