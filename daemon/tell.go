@@ -186,7 +186,7 @@ func (d *Daemon) namesOf(s *sight, plan planner.Plan) dns.Set {
 			}
 			m.Also = furtherAddresses(p)
 			m.Running = !p.StartedAt.IsZero() && (p.Phase == runtime.Running || p.Phase == runtime.Starting || p.Phase == runtime.Stopping)
-			m.Ready = p.Ready && p.Phase == runtime.Running
+			m.Ready = p.Ready && p.Phase == runtime.Running && (p.Address.IsValid() || !m.Address.IsValid()) // somebody may have taken it off its network
 			m.Leaving = leaving[m.Name] || p.Phase == runtime.Stopping
 		}
 		s.toHost(&m, pods[o], o)

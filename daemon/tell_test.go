@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
@@ -29,4 +31,31 @@ func TestARemovalThatARunningContainerHoldsUpIsStalled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Peers are not led to a member that is on no network any more, whatever its own probe
+// says; its name keeps its address.
+func TestAMemberTakenOffItsNetworkIsNotListed(t *testing.T) {
+	play(t, func(s *stage) {
+		s.apply(pair(""))
+		v, err := s.store.Look(web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := sight{view: v}
+		if look.addresses, err = s.store.Addresses(web); err != nil {
+			t.Fatal(err)
+		}
+		pods, err := s.parts.Engine.List(t.Context(), web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods[1].Address = netip.Addr{}
+		look.world = s.Daemon.world(&v, time.Now(), pods, nil)
+		for i, m := range s.namesOf(&look, planner.Plan{}).Members {
+			if m.Ready != (i == 0) || m.Address != look.addresses[i] || !m.Running {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
 }

@@ -373,7 +373,7 @@ var rules = []rule{
 	{"a pod of another revision is no pod of this one",
 		"runtime/pods/engine.go", `if w.revision() != spec.Revision || w.Order`, `if w.Order`},
 	{"an engine that fails is no reason to drop what is kept",
-		"runtime/pods/clear.go", `if errors.Is(err, volumes.ErrInUse) {`, `if err != nil {`},
+		"runtime/pods/clear.go", `if errors.Is(err, volumes.ErrInUse) {`, `if err != nil || errors.Is(err, volumes.ErrInUse) {`},
 	{"what another stsd made is not cleared away",
 		"runtime/pods/clear.go", `if !ok || c.Labels[jobspecs.LabelDaemon] != e.daemon || owner.name != name {`, `if !ok || owner.name != name {`},
 	{"a pod that runs is not removed",
