@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
@@ -41,6 +42,11 @@ func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.Apply
 		return resp, d.planAll(ctx, changes, &resp)
 	}
 	for _, c := range changes {
+		for _, note := range c.notes {
+			if !strings.Contains(c.overrides, note) { // the message says those
+				resp.Diagnostics = append(resp.Diagnostics, jobspecs.Diagnostic{Severity: "warning", Summary: note})
+			}
+		}
 		resp.Diagnostics = append(resp.Diagnostics, d.warnings(ctx, c)...)
 	}
 	if err := d.commit(changes); err != nil {
@@ -244,6 +250,11 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 	if kept := want.overrides.Kept(); kept != "" {
 		c.overrides = "; " + kept
 		c.notes = append(c.notes, kept)
+	} else if v != nil {
+		if dropped := v.Record.Overrides.Dropped(); dropped != "" {
+			c.overrides = "; " + dropped
+			c.notes = append(c.notes, dropped)
+		}
 	}
 	return c, nil
 }

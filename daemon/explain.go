@@ -92,12 +92,20 @@ func culprit(s jobspecs.Status, m *jobspecs.Member, plan planner.Plan) *jobspecs
 	return m
 }
 
-// wayBack is how to leave a rollout that is stalled for the revision before.
+// wayBack is how a rollout that stands still, or whose member fails, goes on, or back to
+// the revision before.
 func wayBack(s jobspecs.Status, m *jobspecs.Member) []string {
-	if s.UpdateRevision == s.CurrentRevision || s.CurrentRevision == "" || m.Revision != s.UpdateRevision || !holds(s, jobspecs.CondStalled) {
+	set := typed(s.Namespace, s.Name)
+	switch {
+	case s.UpdateRevision == s.CurrentRevision || s.CurrentRevision == "":
 		return nil
+	case m.Revision == s.UpdateRevision && !m.Available &&
+		(holds(s, jobspecs.CondStalled) || m.Phase == string(runtime.Failed) || m.Phase == string(runtime.Backoff)):
+		return []string{"stsd rollout undo " + set}
+	case m.Revision != s.UpdateRevision && s.Paused:
+		return []string{"stsd rollout resume " + set}
 	}
-	return []string{"stsd rollout undo " + typed(s.Namespace, s.Name)}
+	return nil
 }
 
 // telling is what an explanation says, outermost first, each once.

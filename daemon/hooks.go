@@ -208,7 +208,7 @@ func (t *tail) lastLine() string {
 	lines := strings.Split(strings.ToValidUTF8(string(t.text), "?"), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := strings.TrimSpace(lines[i]); line != "" {
-			return line[:min(len(line), 200)]
+			return jobspecs.Shown(line[:min(len(line), 200)])
 		}
 	}
 	return ""

@@ -87,7 +87,7 @@ func TestAnotherHostAccessIsShownAsPendingUntilTheNextStart(t *testing.T) {
 		want(t, "restarted", s.published(), "web-0 127.0.0.1:8080, web-1 127.0.0.1:8081, web-2 127.0.0.1:8082")
 
 		planned, said = s.summaries(request(reached("loopback", `"changed"`)))
-		want(t, "nobody waits who is replaced", planned+said, "")
+		want(t, "nobody waits who is replaced", planned+said, "dropped, since the file changed: replicas = 3")
 		if got := s.published(); strings.Contains(got, "stale") || !strings.Contains(got, "web-1 127.87.") {
 			t.Errorf("replaced: %s", got)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -141,6 +142,8 @@ func stateWord(s jobspecs.Status) string {
 		return "Degraded"
 	case is[jobspecs.CondProgressing].Status:
 		return "Progressing"
+	case len(s.Members) > 0 && !slices.ContainsFunc(s.Members, func(m jobspecs.Member) bool { return m.Reason != planner.ReasonByUser }):
+		return "Stopped"
 	}
 	return "Available"
 }

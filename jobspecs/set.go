@@ -222,7 +222,26 @@ type Overrides struct {
 // Kept says in one sentence what stands on top of the source until another one is
 // applied; "" when nothing does. Restarted is no part of it: it stays.
 func (o *Overrides) Kept() string {
-	var kept []string
+	kept := o.list()
+	if len(kept) == 0 {
+		return ""
+	}
+	drops := "drops it"
+	if len(kept) > 1 {
+		drops = "drops them"
+	}
+	return "kept on top of the file: " + strings.Join(kept, ", ") + "; applying a changed file " + drops
+}
+
+// Dropped says what the overrides were that a changed file took back; "" nothing.
+func (o *Overrides) Dropped() string {
+	if list := o.list(); len(list) > 0 {
+		return "dropped, since the file changed: " + strings.Join(list, ", ")
+	}
+	return ""
+}
+
+func (o *Overrides) list() (kept []string) {
 	if o.Replicas != nil {
 		kept = append(kept, fmt.Sprintf("replicas = %d", *o.Replicas))
 	}
@@ -232,18 +251,11 @@ func (o *Overrides) Kept() string {
 	for _, name := range slices.Sorted(maps.Keys(o.Images)) {
 		kept = append(kept, fmt.Sprintf("container.%s.image = %q", name, o.Images[name]))
 	}
-	switch n := len(kept); {
-	case n == 0:
-		return ""
-	case o.Undo != "" && len(o.Images) > 0: // the images stand on top of that template
-		i := n - len(o.Images)
+	if o.Undo != "" && len(o.Images) > 0 { // the images stand on top of that template
+		i := len(kept) - len(o.Images)
 		kept = append(kept[:i-1], kept[i-1]+" with "+strings.Join(kept[i:], " and "))
 	}
-	drops := "drops it"
-	if len(kept) > 1 {
-		drops = "drops them"
-	}
-	return "kept on top of the file: " + strings.Join(kept, ", ") + "; applying a changed file " + drops
+	return kept
 }
 
 // Revision is a stored template.

@@ -170,7 +170,7 @@ func resultLine(r client.Result) string {
 func goalsOf(rs ...client.Result) []goal {
 	var out []goal
 	for _, r := range rs {
-		out = append(out, goal{key: jobspecs.Key{Namespace: r.Namespace, Name: r.Set}, generation: r.Generation})
+		out = append(out, goal{key: jobspecs.Key{Namespace: r.Namespace, Name: r.Set}, generation: r.Generation, revision: r.Revision})
 	}
 	return out
 }

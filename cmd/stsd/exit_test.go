@@ -191,7 +191,7 @@ func TestErrorsEndWithWhatToType(t *testing.T) {
 		{apitest.World(), "-H unix:///nowhere/s ls", "  try: stsd -H unix:///path/to/stsd.sock …, or STSD_HOST, when it listens elsewhere"},
 		{stalled, "apply " + file, "  try: stsd explain web-1"},
 		{loss, "apply " + file, "  try: stsd apply … --yes, when the data may go"},
-		{apitest.World(), "apply --timeout 50ms " + file, "  try: stsd rollout status web"},
+		{apitest.World(), "apply --timeout 50ms " + file, "  try: stsd explain web-1"},
 		{apitest.World(), "apply --prune " + file, "  try: stsd delete SET"},
 		{apitest.World(), "diff web --revision 1..9", "  try: stsd rollout history web"},
 	} {

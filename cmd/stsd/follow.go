@@ -52,7 +52,20 @@ func (v *timeoutValue) Set(s string) error {
 type goal struct {
 	key        jobspecs.Key
 	generation int64
+	revision   string // that was written; "": not to be held against the status
 	gone       bool
+}
+
+// judge is judge, and ends when somebody else wrote another revision meanwhile.
+func (g goal) judge(st jobspecs.Status) verdict {
+	v := judge(st, g.generation)
+	back, _ := condition(st, jobspecs.CondRolledBack)
+	if g.revision == "" || st.Generation <= g.generation || st.UpdateRevision == g.revision || st.Deleting || back.Status {
+		return v
+	}
+	name := nameOf(st.Namespace, st.Name)
+	return verdict{over: true, code: exitChanged, say: fmt.Sprintf("%s was changed meanwhile: generation %d wants revision %s, this was %s", name, st.Generation, st.UpdateRevision, g.revision),
+		next: []string{"stsd rollout history " + name}}
 }
 
 // update is what a watch saw of one goal.
@@ -80,18 +93,19 @@ func (a *app) follow(ctx context.Context, c *client.Client, w io.Writer, goals [
 		wg.Go(func() { watchGoal(ctx, c, i, g, updates) })
 	}
 	shown := a.display(w)
-	verdicts := make([]verdict, len(goals))
+	verdicts, last := make([]verdict, len(goals)), make([]jobspecs.Status, len(goals))
 	for open := len(goals); open > 0; {
 		select {
 		case <-ctx.Done():
 			shown.end()
-			return unfinished(context.Cause(ctx), goals, verdicts)
+			return unfinished(context.Cause(ctx), goals, verdicts, last)
 		case u := <-updates:
 			if u.err != nil {
 				shown.end()
 				return u.err
 			}
 			shown.show(u)
+			last[u.goal] = u.status
 			if u.verdict.over {
 				verdicts[u.goal] = u.verdict
 				open--
@@ -126,7 +140,7 @@ func watchGoal(ctx context.Context, c *client.Client, i int, g goal, out chan<- 
 			lastSeen = time.Now()
 			u := update{goal: i, status: st}
 			if !g.gone {
-				u.verdict = judge(st, g.generation)
+				u.verdict = g.judge(st)
 			}
 			if !send(ctx, out, u) {
 				return context.Cause(ctx)
@@ -198,7 +212,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // unfinished is the end of following before all is settled.
-func unfinished(cause error, goals []goal, verdicts []verdict) error {
+func unfinished(cause error, goals []goal, verdicts []verdict, last []jobspecs.Status) error {
 	var names []string
 	for i, g := range goals {
 		if !verdicts[i].over {
@@ -215,8 +229,10 @@ func unfinished(cause error, goals []goal, verdicts []verdict) error {
 		case verdicts[i].over:
 		case g.gone:
 			e.next = append(e.next, "stsd wait "+name+" --for=deleted")
-		default:
+		case last[i].Name == "" || e.code == exitInterrupted:
 			e.next = append(e.next, "stsd rollout status "+name)
+		default:
+			e.next = append(e.next, explainNext(last[i])...)
 		}
 	}
 	return e

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stsd/stsd/daemon/api"
 	"github.com/stsd/stsd/daemon/api/apitest"
@@ -40,6 +41,15 @@ func sick(reason, message string) func(*jobspecs.Member) {
 	}
 }
 
+func refused(since time.Duration) func(*jobspecs.Status) {
+	return func(st *jobspecs.Status) {
+		setCondition(jobspecs.CondStalled, true, reasonHookFailed)(st)
+		for i := range st.Conditions {
+			st.Conditions[i].Since = time.Now().Add(-since)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	complete := setCondition(jobspecs.CondProgressing, false, "Complete")
@@ -66,6 +76,12 @@ func TestJudge(t *testing.T) {
 			verdict{over: true, code: 3, say: "web is stalled: ImageUnknown; the daemon goes on trying", next: []string{"stsd explain web-2"}}},
 		{"stalled and nobody to blame", statusOf(stalled), 2,
 			verdict{over: true, code: 3, say: "web is stalled: ImageUnknown; the daemon goes on trying", next: []string{"stsd status web"}}},
+		{"a hook that says no may soon say yes", statusOf(refused(29 * time.Second)), 2, going},
+		{"or it says no for good", statusOf(refused(31 * time.Second)), 2,
+			verdict{over: true, code: 3, say: "web is stalled: HookFailed; the daemon goes on trying", next: []string{"stsd status web"}}},
+		{"complete up to the partition", statusOf(complete, func(st *jobspecs.Status) {
+			st.UpdatedReplicas, st.Conditions[0].Message = 1, "members from ordinal 2 on run web-2 (partition)"
+		}), 2, verdict{over: true, say: "web  3/3 available  revision web-2: members from ordinal 2 on run web-2 (partition)"}},
 		{"complete although something is stalled", statusOf(complete, stalled), 2, verdict{over: true, say: "web  3/3 available  revision web-2"}},
 		{"paused", statusOf(paused), 2, verdict{over: true, code: 4, say: "web is paused", next: []string{"stsd rollout resume web"}}},
 		{"paused and complete", statusOf(paused, complete), 2, verdict{over: true, say: "web  3/3 available  revision web-2"}},
@@ -107,6 +123,18 @@ func rollout() []jobspecs.Status {
 	}
 }
 
+// Who wrote first is told that somebody else wrote then: his spec runs nowhere.
+func TestFollowingEndsWhenSomebodyElseWroteMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := apitest.World()
+	s.Statuses[apitest.Web] = rollout()
+	got := against(t, s).run("apply", write(t, "web.hcl", spec))
+	want := "stsd: web was changed meanwhile: generation 2 wants revision web-2, this was web-1111111111\n  try: stsd rollout history web\n"
+	if got.code != exitChanged || !strings.HasSuffix(got.stderr, want) {
+		t.Errorf("exit %d\n%s\nwant the end\n%s", got.code, got.stderr, want)
+	}
+}
+
 func TestFollowingWritesOneLinePerChange(t *testing.T) {
 	t.Parallel()
 	s := apitest.World()
@@ -129,6 +157,7 @@ func TestProgressOfApplyIsOnStderr(t *testing.T) {
 	t.Parallel()
 	s := apitest.World()
 	s.Statuses[apitest.Web] = rollout()
+	s.Result.Revision = "web-2"
 	c := against(t, s)
 	file := write(t, "web.hcl", spec)
 	got := c.run("apply", file, "-o", "name")

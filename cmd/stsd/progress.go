@@ -132,7 +132,13 @@ func readyFirst(members []jobspecs.Member) []jobspecs.Member {
 // those of a probe change all the time; that there is a first one is.
 func essence(m jobspecs.Member) string {
 	silent := strings.HasSuffix(m.Message, "has not answered yet")
-	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts, silent)
+	return fmt.Sprint(m.Phase, m.Ready, m.Available, m.Reason, m.Revision, m.Restarts, silent, heldBack(m))
+}
+
+// heldBack tells whether an available member waits for somebody to do something, as
+// with a guard, and not for its turn.
+func heldBack(m jobspecs.Member) bool {
+	return m.Available && strings.HasPrefix(m.Waiting, m.Name+" waits: ")
 }
 
 // memberLine is "prod/web-1  Running  ready  (available)".
@@ -154,6 +160,8 @@ func readyWord(m jobspecs.Member) string {
 // whyOf is the reason for a member's state, for people who see its name beside it.
 func whyOf(m jobspecs.Member) string {
 	switch {
+	case heldBack(m):
+		return "available, waits: " + nameless(m, m.Waiting)
 	case m.Available:
 		return "available"
 	case m.Reason != "" && m.Message != "" && m.Reason != reasonNotCreated:

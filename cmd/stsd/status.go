@@ -118,6 +118,10 @@ func generationLine(st jobspecs.Status) string {
 	return fmt.Sprintf("%d (seen: %d)", st.Generation, st.ObservedGeneration)
 }
 
+// reasonDeadline is the reason of Paused while a rollout that missed its deadline stands
+// still.
+const reasonDeadline = "DeadlineExceeded"
+
 // rolloutLine is how the rollout stands and what it waits for.
 func (a *app) rolloutLine(st jobspecs.Status) string {
 	progressing, _ := condition(st, jobspecs.CondProgressing)
@@ -129,6 +133,9 @@ func (a *app) rolloutLine(st jobspecs.Status) string {
 		s = "paused; stsd rollout resume " + nameOf(st.Namespace, st.Name)
 	case progressing.Reason == reasonComplete:
 		return "complete"
+	}
+	if paused, _ := condition(st, jobspecs.CondPaused); paused.Status && paused.Reason == reasonDeadline {
+		return "failed; stsd rollout resume " + nameOf(st.Namespace, st.Name) + " tries again"
 	}
 	if st.Waiting == nil {
 		return orDash(s)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
@@ -33,12 +34,23 @@ func judge(st jobspecs.Status, generation int64) verdict {
 		return verdict{over: true, code: exitRollout, say: rolledBack(name, back), next: explainNext(st)}
 	case known && !progressing.Status && progressing.Reason == reasonComplete:
 		return verdict{over: true, say: summary(st)}
-	case stalled.Status:
+	case stalled.Status && !maySoonPass(stalled):
 		return verdict{over: true, code: exitRollout, say: fmt.Sprintf("%s is stalled: %s; the daemon goes on trying", name, reasonOf(stalled)), next: explainNext(st)}
 	case paused.Status:
 		return verdict{over: true, code: exitGoing, say: name + " is paused", next: []string{"stsd rollout resume " + name}}
 	}
 	return verdict{}
+}
+
+// refusals is how long a hook may say no before following ends: what it waits for is often
+// a matter of seconds.
+const refusals = 30 * time.Second
+
+// reasonHookFailed is the reason of Stalled while a hook says no.
+const reasonHookFailed = "HookFailed"
+
+func maySoonPass(stalled jobspecs.Condition) bool {
+	return stalled.Reason == reasonHookFailed && time.Since(stalled.Since) < refusals
 }
 
 // rolledBack says that a rollout was, and why; the message of the condition may say
@@ -76,7 +88,11 @@ func reasonOf(c jobspecs.Condition) string {
 
 // summary is one sentence about a set that is complete.
 func summary(st jobspecs.Status) string {
-	return fmt.Sprintf("%s  %d/%d available  revision %s", nameOf(st.Namespace, st.Name), st.AvailableReplicas, st.Replicas, st.UpdateRevision)
+	text := fmt.Sprintf("%s  %d/%d available  revision %s", nameOf(st.Namespace, st.Name), st.AvailableReplicas, st.Replicas, st.UpdateRevision)
+	if c, _ := condition(st, jobspecs.CondProgressing); st.UpdatedReplicas < st.Replicas && c.Reason == reasonComplete && c.Message != "" {
+		text += ": " + c.Message
+	}
+	return text
 }
 
 // explainNext names the member that holds the set up.

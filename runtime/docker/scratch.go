@@ -98,7 +98,7 @@ func (h *Host) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
 func (h *Host) removeScratch(ctx context.Context, name string) error {
 	err := h.cli().VolumeRemove(ctx, name, false)
 	if isConflict(err) {
-		return fmt.Errorf("remove scratch volume %s: %w", name, volumes.ErrInUse)
+		return fmt.Errorf("remove scratch volume %s: %w", name, pods.ErrScratchInUse)
 	}
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("remove scratch volume %s: %w", name, engineError(err))

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/stsd/stsd/jobspecs"
 )
 
 // head keeps the first line of what is written to it.
@@ -35,7 +37,7 @@ func (h *head) Write(p []byte) (int, error) {
 func (h *head) line() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(h.b), ""))
+	return jobspecs.Shown(strings.TrimSpace(strings.ToValidUTF8(string(h.b), "")))
 }
 
 // tail keeps the end of what is written to it.
@@ -60,7 +62,7 @@ func (t *tail) lastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := bytes.TrimSpace(t.b)
-	return shorten(strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:])), 2000)
+	return shorten(jobspecs.Shown(strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))), 2000)
 }
 
 // both writes to two that never fail.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
-	"github.com/stsd/stsd/volumes"
 )
 
 // clear removes what an ended pod left at the host, its sandbox last. It looks
@@ -42,7 +41,7 @@ func (e *Engine) clear(ctx context.Context, name runtime.PodName, p *pod, keep b
 		}
 	}
 	err := e.host.RemoveScratch(ctx, name)
-	if errors.Is(err, volumes.ErrInUse) {
+	if errors.Is(err, ErrScratchInUse) {
 		return e.clearAll(ctx, name)
 	}
 	return err

@@ -62,7 +62,7 @@ type Host interface {
 	Hook(ctx context.Context, t Target, h Hook) error
 
 	// RemoveScratch removes the scratch folders of a pod. None is nil; what a
-	// container has still is volumes.ErrInUse.
+	// container has still is ErrScratchInUse.
 	RemoveScratch(ctx context.Context, pod runtime.PodName) error
 }
 
@@ -157,8 +157,9 @@ type Image struct {
 
 // Errors of a Host.
 var (
-	ErrNoContainer = errors.New("no such container")
-	ErrNoImage     = errors.New("no such image")
+	ErrNoContainer  = errors.New("no such container")
+	ErrNoImage      = errors.New("no such image")
+	ErrScratchInUse = errors.New("it is in use")
 )
 
 // Problem is an error with one of runtime's reasons and the sentence for people.

@@ -9,7 +9,6 @@ import (
 	"github.com/stsd/stsd/jobspecs"
 	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
-	"github.com/stsd/stsd/volumes"
 )
 
 // mounts are the volumes that a new container has; w.mu is held.
@@ -97,7 +96,7 @@ func (h host) RemoveScratch(ctx context.Context, pod runtime.PodName) error {
 				continue
 			}
 			if h.used(name) {
-				return fmt.Errorf("remove scratch volume %s: %w", name, volumes.ErrInUse)
+				return fmt.Errorf("remove scratch volume %s: %w", name, pods.ErrScratchInUse)
 			}
 			delete(h.volumes, name)
 		}

@@ -359,7 +359,7 @@ func TestScratchLivesAsLongAsThePod(t *testing.T) {
 		if list, err := p.world.Volumes().List(p.Context(), web); err != nil || len(list) != 0 || len(p.world.Disks()) != 0 {
 			t.Errorf("the volumes of claims are %v, %v, want none", list, err)
 		}
-		wantError := "remove scratch volume shm-web-0_scratch: volume is in use"
+		wantError := "remove scratch volume shm-web-0_scratch: it is in use"
 		if err := p.host.RemoveScratch(p.Context(), web0); err == nil || err.Error() != wantError {
 			t.Errorf("remove scratch = %v, want %s", err, wantError)
 		}

@@ -216,7 +216,7 @@ var rules = []rule{
 	{"a volume of a set that was deleted before is kept",
 		"volumes/volumes.go", `if c.InRange || c.Former || c.Claim == nil`, `if c.InRange || c.Claim == nil`},
 	{"--volumes overrules on_delete",
-		"volumes/volumes.go", `if policy == "" && c.Claim != nil {`, `if c.Claim != nil {`},
+		"volumes/volumes.go", `if policy == "" && c.Claim != nil && !c.Former {`, `if c.Claim != nil && !c.Former {`},
 	{"a claim that a deleted set has no longer keeps its volume",
 		"volumes/volumes.go", "policy := c.Policy\n", "policy := c.Policy\n\t\tif c.Claim == nil {\n\t\t\treturn Reclaimed\n\t\t}\n"},
 
@@ -373,7 +373,7 @@ var rules = []rule{
 	{"a pod of another revision is no pod of this one",
 		"runtime/pods/engine.go", `if w.revision() != spec.Revision || w.Order`, `if w.Order`},
 	{"an engine that fails is no reason to drop what is kept",
-		"runtime/pods/clear.go", `if errors.Is(err, volumes.ErrInUse) {`, `if err != nil || errors.Is(err, volumes.ErrInUse) {`},
+		"runtime/pods/clear.go", `if errors.Is(err, ErrScratchInUse) {`, `if err != nil || errors.Is(err, ErrScratchInUse) {`},
 	{"what another stsd made is not cleared away",
 		"runtime/pods/clear.go", `if !ok || c.Labels[jobspecs.LabelDaemon] != e.daemon || owner.name != name {`, `if !ok || owner.name != name {`},
 	{"a pod that runs is not removed",
