@@ -117,6 +117,7 @@ func TestBeforeTheFirstLookMembersAreKnownAndNothingOfThem(t *testing.T) {
 				warned  bool
 			}{{0, "not looked at yet", false}, {firstAnswer + time.Second, "engine is not reachable: not connected yet", true}} {
 				time.Sleep(at.since)
+				synctest.Wait()
 				members, err := d.Members(t.Context(), "default")
 				if err != nil || len(members) != 2 {
 					t.Fatalf("after %s: members = %+v, %v", at.since, members, err)
@@ -136,6 +137,7 @@ func TestBeforeTheFirstLookMembersAreKnownAndNothingOfThem(t *testing.T) {
 				if e, err := d.Explain(t.Context(), "default", "web-1"); err != nil || !strings.Contains(e.State+strings.Join(e.Because, "; "), at.message) {
 					t.Errorf("after %s: explain = %+v, %v", at.since, e, err)
 				}
+				synctest.Wait()
 				if got := strings.Contains(l.log.String(), "[WARN]"); got != at.warned {
 					t.Errorf("after %s: warned %v: %s", at.since, got, &l.log)
 				}
@@ -152,6 +154,7 @@ func TestADaemonThatConnectsWarnsOfNothing(t *testing.T) {
 			if s, err := d.Status(t.Context(), web); err != nil || s.AvailableReplicas != 2 || holds(s, jobspecs.CondDegraded) {
 				t.Errorf("status = %+v, %v", s, err)
 			}
+			synctest.Wait()
 			if strings.Contains(l.log.String(), "[WARN]") {
 				t.Errorf("log: %s", &l.log)
 			}

@@ -124,6 +124,7 @@ func indented(levels int) string {
 }
 
 func TestLocalsThatDoubleEachOtherAreRefused(t *testing.T) {
+	atLeisure(t)
 	for rule, form := range map[string]string{
 		"lists": "[LAST, LAST]", "flattened": "flatten([LAST, LAST])",
 		"merged": "{ x = LAST, y = merge({ z = LAST }, {}) }", "texts": "\"${LAST}${LAST}\"",
@@ -174,5 +175,12 @@ func TestSearchesAreThoseOfFindAll(t *testing.T) {
 		if got < want || got > want+strings.Count(c.text, "")/2+1 {
 			t.Errorf("%q in %q: %d searches that match, FindAll has %d", c.pattern, c.text, got, want)
 		}
+	}
+}
+
+// atLeisure skips what takes long in a hurried run, as under the race detector.
+func atLeisure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
 	}
 }

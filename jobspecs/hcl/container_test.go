@@ -329,6 +329,7 @@ func TestPullPolicyOfTheCommandLineReachesEveryContainer(t *testing.T) {
 }
 
 func TestAFileMayBeLongButNotWithoutEnd(t *testing.T) {
+	atLeisure(t)
 	const mib = 1 << 20
 	text := func(n int) string {
 		return web("file \"/a\" {\ncontent = join(\"\", [" + strings.Repeat("file(\"m\"), ", n) + "])\n}")

@@ -43,6 +43,7 @@ func TestAValueFromOutsideMayBeTooLarge(t *testing.T) {
 }
 
 func TestOneExpressionMayTakeAPartOfTheWorkOnly(t *testing.T) {
+	atLeisure(t)
 	heavy := "length([for a in range(1000) : a if length([for b in range(1000) : b]) < 0])"
 	if got, want := found(web("args = ["+heavy+"]\nuser = "+heavy)), tooMuchWork+"\n"+tooMuchWork; got != want {
 		t.Errorf("found %q, want %q", got, want)
@@ -50,6 +51,7 @@ func TestOneExpressionMayTakeAPartOfTheWorkOnly(t *testing.T) {
 }
 
 func TestWhatTakesTooMuchIsRefusedInTime(t *testing.T) {
+	atLeisure(t)
 	repeat := func(s string, n int) string { return strings.Repeat(s, n) }
 	for i, c := range []struct{ rule, expr string }{
 		{"loops in loops", "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : a]]][0][0]"},

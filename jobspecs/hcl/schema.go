@@ -128,7 +128,7 @@ var updateSchema = &block{
 }
 
 var guardSchema = &block{
-	name: "guard", doc: "refuses voluntary stops, whoever asks; `--force` overrides it",
+	name: "guard", doc: "refuses voluntary stops of members, whoever asks; `--force` overrides it. Deleting the set is not held up",
 	attrs: []attr{
 		{name: "min_available", kind: number(0, jobspecs.MaxReplicas), required: true, member: true, setOnly: true, doc: "how many members stay available; may use `set`, but not `self`"},
 	},
