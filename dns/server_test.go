@@ -476,7 +476,7 @@ func TestASilentServerIsServfailAndHoldsUpNobody(t *testing.T) { // 55
 		t.Errorf("forwards may take %s, clients wait for 5 s", forwardTotal)
 	}
 	s := NewServer(to(newUpstream(t, silent)))
-	s.forward.total, s.forward.try = 300*time.Millisecond, 200*time.Millisecond
+	s.forward.total, s.forward.try = 3*time.Second, 2*time.Second
 	s.Publish(loopback())
 	start(t, s)
 	s.SetListeners([]netip.AddrPort{anyPort})
@@ -488,7 +488,7 @@ func TestASilentServerIsServfailAndHoldsUpNobody(t *testing.T) { // 55
 	if got := exchangeUDP(t, containerIP, addr, ask4("web-0.svc", TypeA)); count(got, 1) != 1 {
 		t.Errorf("own name meanwhile: %x", got)
 	}
-	if took := time.Since(begin); took > 150*time.Millisecond {
+	if took := time.Since(begin); took > 1500*time.Millisecond {
 		t.Errorf("own name took %s", took)
 	}
 	buf := make([]byte, 512)
@@ -619,7 +619,7 @@ func TestRunEndsWhileForwardsAreWaiting(t *testing.T) {
 	<-asked
 	begin := time.Now()
 	cancel()
-	if err := <-ended; err != nil || time.Since(begin) > time.Second {
+	if err := <-ended; err != nil || time.Since(begin) > 3*time.Second {
 		t.Errorf("Run ended after %s: %v", time.Since(begin), err)
 	}
 }

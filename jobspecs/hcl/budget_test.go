@@ -102,7 +102,7 @@ func TestWhatIsMeantToFillTheMemoryIsRefusedBeforeTheWork(t *testing.T) {
 		start := processorTime(t)
 		said := reportOf(readWith(readWork, web("args = [length(jsonencode("+c.expr+"))]"), Options{ReadFile: read}))
 		runtime.ReadMemStats(&after)
-		if took := processorTime(t) - start; took > 5*time.Second {
+		if took := processorTime(t) - start; took > time.Minute {
 			t.Errorf("%s: took %s", c.rule, took)
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > maxAllocated {

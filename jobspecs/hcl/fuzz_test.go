@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 		source := []jobspecs.Source{{Name: "fuzz.hcl", Text: text}}
 		start := processorTime(t)
 		file, ds := Parse(source, jobspecs.Inputs{}, Options{})
-		if took := processorTime(t) - start; took > 10*time.Second {
+		if took := processorTime(t) - start; took > time.Minute {
 			t.Errorf("took %s", took)
 		}
 		if len(ds) > maxFindings+1 {

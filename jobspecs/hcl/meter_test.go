@@ -102,7 +102,7 @@ func TestWhatTakesTooMuchIsRefusedInTime(t *testing.T) {
 			})
 			start := processorTime(t)
 			ds := readWith(1<<19, bigLocals+web(lines), Options{ReadFile: files})
-			if took := processorTime(t) - start; took > 10*time.Second {
+			if took := processorTime(t) - start; took > time.Minute {
 				t.Errorf("%s: took %s", c.rule, took)
 			}
 			if !HasErrors(ds) || !strings.Contains(reportOf(ds), tooMuchWork) {

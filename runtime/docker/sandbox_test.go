@@ -283,8 +283,8 @@ func TestSandboxReapsAndEndsAtOnce(t *testing.T) {
 	began := time.Now()
 	check(t, e.Stop(t.Context(), sandbox, "", 10*time.Second))
 	c := must(e.Inspect(t.Context(), sandbox))(t)
-	if took := time.Since(began); took > time.Second || c.ExitCode != 0 {
-		t.Errorf("ended after %s with exit code %d, want within 1 s, 0", took, c.ExitCode)
+	if took := time.Since(began); took > 5*time.Second || c.ExitCode != 0 {
+		t.Errorf("ended after %s with exit code %d, want by itself, before it is killed after 10 s, and 0", took, c.ExitCode)
 	}
 }
 
