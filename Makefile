@@ -18,6 +18,8 @@ help: ## show this list
 demo: ## get Docker if need be, start the daemon, run three members and a rolling update; leaves them running
 	@test/scripts/demo.sh
 
+# How many histories `make test` tells. 20 000 take another twenty minutes on two cores: make test TOLD=20000
+TOLD ?= 5000
 test: ## everything that proves the project, Docker included
 	test/scripts/go.sh
 	test/scripts/docker.sh
@@ -25,15 +27,8 @@ test: ## everything that proves the project, Docker included
 	go vet ./...
 	test/scripts/race.sh $(RACE)
 	test/scripts/race.sh ./test -run TestHistories
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-all test-histories
-
-.PHONY: test-all test-histories
-test-all:
 	STSD_TEST_DOCKER=1 go test -count=1 -timeout 25m ./...
-
-# Tests with Docker wait a lot: what they leave of the processors is for the histories.
-test-histories:
-	@nice -n 19 $(MAKE) --no-print-directory sim HISTORIES=20000
+	@$(MAKE) --no-print-directory sim HISTORIES=$(TOLD)
 
 build: ## bin/stsd, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -o bin/stsd ./cmd/stsd

@@ -465,7 +465,7 @@ func (w *witness) lookAtRemains(set string, i *intent) {
 	w.lookAtScratch(set)
 	for _, d := range w.rig.world.Disks() {
 		if d.Labels[jobspecs.LabelSet] == set && d.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() &&
-			i.reclaims(d.Labels[jobspecs.LabelClaim], number(d.Labels[jobspecs.LabelOrdinal])) && (!w.former[d.Name] || i.policy == jobspecs.Delete) {
+			i.reclaims(d.Labels[jobspecs.LabelClaim], number(d.Labels[jobspecs.LabelOrdinal])) && (w.former[d.Name] == itsMembers || i.policy == jobspecs.Delete) {
 			w.say("set %s is deleted and volume %s, which was to go, is left", set, d.Name)
 		}
 	}

@@ -35,7 +35,7 @@ type witness struct {
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
-	former     map[string]bool      // volume of a set that was deleted, which no member has had since
+	former     map[string]whose     // volume of a set that was deleted
 	doomed     map[string]bool      // volume whose deletion was allowed once
 	foreign    map[string]string    // "container NAME", "volume NAME" → what it is
 	sick       map[string]bool      // runs of containers that were made to fail their probes
@@ -109,7 +109,7 @@ type ordinals struct {
 
 func newWitness(r *rig) *witness {
 	return &witness{
-		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, former: map[string]bool{},
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, former: map[string]whose{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
 		asks: map[string]wish{}, busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
@@ -224,7 +224,7 @@ func (w *witness) forget(set string) {
 	for _, d := range w.rig.world.Disks() {
 		if d.Labels[jobspecs.LabelSet] == set && d.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() &&
 			!last.reclaims(d.Labels[jobspecs.LabelClaim], number(d.Labels[jobspecs.LabelOrdinal])) {
-			w.former[d.Name] = true
+			w.former[d.Name] = nobodys
 		}
 	}
 	delete(w.past, set)
@@ -350,16 +350,32 @@ func (w *witness) learn(t *turn, whole bool) {
 	}
 }
 
-// hasAgain notes whose volumes of a former set are those of members again.
+// whose a volume of a set that was deleted is, since there is one of that name again.
+type whose int
+
+const (
+	itsMembers whose = iota // or it never was of another
+	nobodys                 // no member has had it
+	perhaps                 // a member may have it, by one of the intents in force
+)
+
+// hasAgain notes which volumes of a former set are those of members again.
 func (w *witness) hasAgain(t *turn) {
 	for name := range t.disks {
 		d, ok := w.rig.world.Disk(name)
-		has := ok && w.former[name]
-		for _, i := range w.inForce(t.set, t.at) {
-			has = has && !i.gone && !i.deleting && slices.Contains(i.ordinals(), number(d.Labels[jobspecs.LabelOrdinal]))
+		if !ok || w.former[name] == itsMembers {
+			continue
 		}
-		if has {
+		all, some := true, false
+		for _, i := range w.inForce(t.set, t.at) {
+			has := !i.gone && !i.deleting && slices.Contains(i.ordinals(), number(d.Labels[jobspecs.LabelOrdinal]))
+			all, some = all && has, some || has
+		}
+		switch {
+		case all && some:
 			delete(w.former, name)
+		case some:
+			w.former[name] = perhaps
 		}
 	}
 }
@@ -431,7 +447,7 @@ func (w *witness) deletes(name string) {
 	w.decide(func() {
 		defer delete(w.former, name)
 		for _, i := range append(w.inForce(set, at), w.deletions(set)...) {
-			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal) && (!w.former[name] || i.deleting && i.policy == jobspecs.Delete)
+			allowed = allowed || i.reclaims(disk.Labels[jobspecs.LabelClaim], ordinal) && (w.former[name] != nobodys || i.deleting && i.policy == jobspecs.Delete)
 		}
 		if !allowed {
 			w.say("promise 2: volume %s is deleted, and no retention says so", name)

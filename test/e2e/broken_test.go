@@ -7,7 +7,7 @@ import (
 func TestABrokenFirstImageIsRepairedByACorrectedSpec(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.fails(4, []string{"stsd rollout status " + w.ns + "/web"}, "apply", "--timeout", "4s", w.spec(spec{image: "stsd-demo:broken"}))
+	w.fails(4, []string{"stsd explain " + w.ns + "/web-0"}, "apply", "--timeout", "4s", w.spec(spec{image: "stsd-demo:broken"}))
 	w.explains("web-0", "exit code 1", "stsd logs --previous "+w.ns+"/web-0")
 	w.explains("web-2", "web-0", "exit code 1")
 	w.apply(spec{})
