@@ -172,10 +172,13 @@ func TestALostStateFileIsMadeAgainFromLabels(t *testing.T) {
 		}
 		return nil
 	})
-	s := w.status("web")
-	if got := s.condition("Stalled"); !strings.Contains(got, "SpecLost") || s.UpdateRevision != revision || s.Available != 2 {
-		t.Errorf("Stalled = %q, status %+v; want SpecLost, %s and 2 available", got, s, revision)
-	}
+	w.await("web to be put together", func() error {
+		s := w.status("web") // before the first look there is only what the store says
+		if got := s.condition("Stalled"); !strings.Contains(got, "SpecLost") || s.UpdateRevision != revision || s.Available != 2 {
+			return fmt.Errorf("Stalled = %q, status %+v; want SpecLost, %s and 2 available", got, s, revision)
+		}
+		return nil
+	})
 	w.fails(1, []string{"its spec was lost", "apply it again"}, "scale", "web", "3")
 	docker(t, "kill", web["web-1"])
 	w.terminate()
