@@ -31,6 +31,7 @@ func TestThePrimaryIsUpdatedLastWhoeverItIsByThen(t *testing.T) {
 	for _, replica := range []string{"redis-0", "redis-1"} {
 		w.redis(replica, "master_link_status:up", "info", "replication")
 	}
+	w.settled("redis", 3)
 	before := w.ids("redis")
 	w.ok("rollout", "restart", "redis", "--detach")
 	w.comesBack("redis-1", before["redis-1"])
