@@ -15,8 +15,6 @@ import (
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs"
-	"github.com/stsd/stsd/runtime"
-	"github.com/stsd/stsd/runtime/pods"
 	"github.com/stsd/stsd/runtime/sim"
 )
 
@@ -62,7 +60,7 @@ var images = map[string]sim.Program{
 	"stubborn:1": {IgnoresTerm: true},
 	"never:1":    {NeverReady: true},
 	"crash:1":    {ExitAfter: 3 * time.Second, ExitCode: 1},
-	"unstart:1":  {StartError: &pods.Problem{Reason: runtime.ReasonBadCommand, Message: "exec: no such file or directory"}},
+	"unstart:1":  {StartError: errors.New("exec: no such file or directory")},
 }
 
 // answer is what hooks do: as they are told.
