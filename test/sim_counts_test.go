@@ -31,7 +31,7 @@ var phases = []runtime.Phase{
 
 var reasons = []string{
 	runtime.ReasonEngineRestarted, runtime.ReasonRemoved, runtime.ReasonStopRequested, runtime.ReasonImageMissing, runtime.ReasonImageUnknown,
-	runtime.ReasonPullFailed, runtime.ReasonBadCommand, runtime.ReasonNameTaken, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed,
+	runtime.ReasonPullFailed, runtime.ReasonNameTaken, runtime.ReasonVolumeForeign, runtime.ReasonCreateFailed,
 	runtime.ReasonInitRunning, runtime.ReasonPostStart, runtime.ReasonPostStartFailed, runtime.ReasonPreStop, runtime.ReasonSandbox,
 	runtime.ReasonExited, runtime.ReasonOOMKilled, runtime.ReasonLiveness, runtime.ReasonStartup, runtime.ReasonNotReady,
 	runtime.ReasonStartupPending, runtime.ReasonPaused, runtime.ReasonUnreachable, runtime.ReasonLookFailed,
@@ -40,6 +40,7 @@ var reasons = []string{
 
 // elsewhere are those that stories do not reach, and where they are reached.
 var elsewhere = map[string]string{
+	runtime.ReasonBadCommand:       "what cannot be started says CreateFailed in stories: runtime/docker, test/e2e",
 	runtime.ReasonAccessDenied:     "the simulator's registry asks for no password in stories: runtime/sim, TestPull",
 	runtime.ReasonWrongPlatform:    "all images are of the host's platform: runtime/sim",
 	runtime.ReasonRunsAsRoot:       "no story says run_as_non_root: runtime/sim",
