@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
@@ -43,9 +42,7 @@ func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.Apply
 	}
 	for _, c := range changes {
 		for _, note := range c.notes {
-			if !strings.Contains(c.overrides, note) { // the message says those
-				resp.Diagnostics = append(resp.Diagnostics, jobspecs.Diagnostic{Severity: "warning", Summary: note})
-			}
+			resp.Diagnostics = append(resp.Diagnostics, jobspecs.Diagnostic{Severity: "warning", Summary: note})
 		}
 		resp.Diagnostics = append(resp.Diagnostics, d.warnings(ctx, c)...)
 	}
@@ -60,13 +57,17 @@ func (d *Daemon) Apply(ctx context.Context, r client.ApplyRequest) (client.Apply
 }
 
 func applied(c *change) string {
+	overrides := ""
+	if c.overrides != "" {
+		overrides = "; " + c.overrides
+	}
 	switch {
 	case c.result.Created:
 		return c.key.Name + " created"
 	case c.same:
-		return c.key.Name + " unchanged" + c.overrides
+		return c.key.Name + " unchanged" + overrides
 	}
-	return c.key.Name + " configured" + c.overrides
+	return c.key.Name + " configured" + overrides
 }
 
 func (d *Daemon) planAll(ctx context.Context, changes []*change, resp *client.ApplyResponse) error {
@@ -247,14 +248,9 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 		return nil, err
 	}
 	c.trust(credentials(want.template, r.Registries))
-	if kept := want.overrides.Kept(); kept != "" {
-		c.overrides = "; " + kept
-		c.notes = append(c.notes, kept)
-	} else if v != nil {
-		if dropped := v.Record.Overrides.Dropped(); dropped != "" {
-			c.overrides = "; " + dropped
-			c.notes = append(c.notes, dropped)
-		}
+	c.overrides = want.overrides.Kept()
+	if c.overrides == "" && v != nil {
+		c.overrides = v.Record.Overrides.Dropped()
 	}
 	return c, nil
 }

@@ -31,7 +31,7 @@ type change struct {
 	name   string   // of the revision that is wanted
 	result client.Result
 	notes  []string // warnings
-	// overrides says which stay on top of the source.
+	// overrides says which stay on top of the source, or were dropped with it; "" none.
 	overrides string
 	// secrets are made by the request; they are stored even when all else is the same.
 	secrets []store.Secret
@@ -299,11 +299,19 @@ func (c *change) compare() {
 
 func sameSet(a, b *jobspecs.Set) bool { return reflect.DeepEqual(a, b) }
 
+// warned is what a plan says beside its steps.
+func (c *change) warned() []string {
+	if c.overrides == "" {
+		return c.notes
+	}
+	return append([]string{c.overrides}, c.notes...)
+}
+
 // plan shows a change: the steps that the loop would take, in their order.
 func (d *Daemon) plan(ctx context.Context, c *change) (jobspecs.Plan, error) {
 	p := jobspecs.Plan{
 		Namespace: c.key.Namespace, Set: c.key.Name, Generation: c.intent.Expect,
-		Diff: c.diff, Data: c.data, Warnings: c.notes,
+		Diff: c.diff, Data: c.data, Warnings: c.warned(),
 		Revision: jobspecs.PlanRevision{To: c.name, EqualTo: c.equal},
 	}
 	if c.before != nil {

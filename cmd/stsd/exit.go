@@ -21,7 +21,7 @@ const (
 	exitDiffers     = 2   // plan --exit-code, diff --exit-code, fmt --check
 	exitRollout     = 3   // the rollout failed or was rolled back
 	exitGoing       = 4   // time-out or paused: still going
-	exitChanged     = 5   // changed since the plan
+	exitChanged     = 5   // changed since the plan, or by somebody else while it was followed
 	exitRefused     = 6   // refused by a guard, or loss of data not confirmed
 	exitUnreachable = 7   // no daemon answers
 	exitUsage       = 64  // wrong usage, or not supported yet

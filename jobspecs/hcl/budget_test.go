@@ -181,6 +181,6 @@ func TestSearchesAreThoseOfFindAll(t *testing.T) {
 // atLeisure skips what takes long in a hurried run, as under the race detector.
 func atLeisure(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("it takes long: not with -short")
 	}
 }
