@@ -159,7 +159,7 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest, m *making) 
 func (d *Daemon) read(scope client.Scope, namespace string, known func(string) map[string]hcl.Other, m *making) (f *hcl.File, notes []string, ds []jobspecs.Diagnostic, err error) {
 	in := scope.Inputs
 	in.Secrets = nil
-	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true})
+	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true, Draft: true})
 	if draft == nil {
 		return nil, nil, ds, nil
 	}
@@ -176,7 +176,10 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 		if err != nil {
 			continue
 		}
-		hidden := hcl.SensitiveVariables(old.Sources)
+		var hidden []string
+		if len(old.Inputs.Vars) > 0 {
+			hidden = hcl.SensitiveVariables(old.Sources)
+		}
 		for _, v := range draft.Vars {
 			value, ok := old.Inputs.Vars[v.Name]
 			switch {
@@ -196,6 +199,9 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 	}
 	in.Secrets = values
 	f, ds = hcl.Parse(scope.Sources, in, hcl.Options{Others: known})
+	if f != nil {
+		readings.keep(scope.Sources, f)
+	}
 	return f, append(notes, said...), ds, nil
 }
 
@@ -240,8 +246,10 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 	if err := want.settle(spec, v); err != nil {
 		return nil, invalid(err.Error())
 	}
-	if err := d.checkSpec(&want.set, want.template, known); err != nil {
-		return nil, err
+	if !want.overrides.None() || !spec.Placed && r.Namespace != "" { // it is not what was read
+		if err := d.checkSpec(&want.set, want.template, known); err != nil {
+			return nil, err
+		}
 	}
 	c, err := d.change(ctx, v, want, &scope, r.Cause)
 	if err != nil {

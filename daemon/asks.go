@@ -159,9 +159,7 @@ func (d *Daemon) spare(ctx context.Context, c *change, w client.Write) error {
 	if w.Force || r.Set.Guard == nil || r.Deleting != nil || c.before == nil || c.same {
 		return nil
 	}
-	view := *c.before
-	view.Record, view.Members, view.Revisions = *r, c.members(), c.revisions()
-	s, err := d.sightOf(ctx, c, view)
+	s, err := d.foresee(ctx, c)
 	if err != nil {
 		return nil
 	}

@@ -39,6 +39,8 @@ type change struct {
 	restarts bool
 	// same tells that nothing would be stored.
 	same bool
+	// seen is what foresee saw; nil before it looked.
+	seen *sight
 }
 
 // load reads what is stored of a set; nil when it is new.
@@ -378,8 +380,20 @@ func staying(w *planner.World, steps []jobspecs.Step) []jobspecs.Step {
 	return out
 }
 
-// foresee is a look at the world as it would be if the change were stored.
+// foresee is a look at the world as it would be if the change were stored. One look
+// is enough for a request.
 func (d *Daemon) foresee(ctx context.Context, c *change) (sight, error) {
+	if c.seen != nil {
+		return *c.seen, nil
+	}
+	s, err := d.foreseen(ctx, c)
+	if err == nil {
+		c.seen = &s
+	}
+	return s, err
+}
+
+func (d *Daemon) foreseen(ctx context.Context, c *change) (sight, error) {
 	view := store.View{Record: c.intent.Record, Members: map[int]planner.Member{}}
 	if c.before != nil {
 		view = *c.before
@@ -468,6 +482,21 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	return s, nil
 }
 
+// rendered are renderings for a sight, which has some of them.
+func (d *Daemon) rendered(s *sight, targets []planner.Target) map[planner.Target]planner.Rendered {
+	var fresh []planner.Target
+	out := map[planner.Target]planner.Rendered{}
+	for _, t := range targets {
+		if r, ok := s.world.Specs[t]; ok {
+			out[t] = r
+			continue
+		}
+		fresh = append(fresh, t)
+	}
+	maps.Copy(out, d.renderings(&s.view, s.env, fresh, s.subnet))
+	return out
+}
+
 // knownReadiness is overlay for a look that is no loop's.
 func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtime.Pod {
 	out := slices.Clone(pods)
@@ -482,7 +511,7 @@ func knownReadiness(pods []runtime.Pod, members map[int]planner.Member) []runtim
 // forebodings are what would keep new members from starting: images that are
 // not here, host ports in use.
 func (d *Daemon) forebodings(ctx context.Context, s sight, targets []planner.Target) []string {
-	specs := d.renderings(&s.view, d.env(&s), targets, s.subnet)
+	specs := d.rendered(&s, targets)
 	out := d.missingNetworks(ctx, targets, specs)
 	images, _ := d.parts.Engine.(runtime.Images)
 	ports, _ := d.parts.Engine.(runtime.Ports)
@@ -558,7 +587,7 @@ func (d *Daemon) warnings(ctx context.Context, c *change) []jobspecs.Diagnostic 
 		notes = append(notes, d.volumeNotes(ctx, c, &s)...)
 	}
 	targets := made(steps, c.name)
-	notes = append(notes, d.missingNetworks(ctx, targets, d.renderings(&s.view, s.env, targets, s.subnet))...)
+	notes = append(notes, d.missingNetworks(ctx, targets, d.rendered(&s, targets))...)
 	var out []jobspecs.Diagnostic
 	for _, note := range notes {
 		out = append(out, jobspecs.Diagnostic{Severity: "warning", Summary: c.key.Name + ": " + note})

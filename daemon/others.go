@@ -94,7 +94,7 @@ func (d *Daemon) known(r client.ApplyRequest) (func(string) map[string]hcl.Other
 	for _, scope := range r.Scopes {
 		in := scope.Inputs
 		in.Secrets = nil
-		draft, _ := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true})
+		draft, _ := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true, Draft: true})
 		if draft == nil {
 			continue // said when it is read
 		}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/stsd/stsd/jobspecs"
@@ -24,11 +25,10 @@ type memo struct {
 
 // read gives the specs of a source; nil when the running binary does not read it.
 func (m *memo) read(o jobspecs.Origin) []jobspecs.Spec {
-	text, err := json.Marshal(jobspecs.Origin{Source: o.Source, Inputs: o.Inputs})
-	if err != nil {
+	key, ok := keyOfReading(o)
+	if !ok {
 		return nil
 	}
-	key := sha256.Sum256(text)
 	m.mu.Lock()
 	specs, ok := m.all[key]
 	m.mu.Unlock()
@@ -38,11 +38,30 @@ func (m *memo) read(o jobspecs.Origin) []jobspecs.Spec {
 	if f, _ := hcl.Parse(o.Source, o.Inputs, hcl.Options{}); f != nil {
 		specs = f.Specs
 	}
+	m.put(key, specs)
+	return specs
+}
+
+// keep remembers what a source was just read as.
+func (m *memo) keep(source []jobspecs.Source, f *hcl.File) {
+	if key, ok := keyOfReading(jobspecs.Origin{Source: source, Inputs: f.Inputs}); ok {
+		m.put(key, slices.Clone(f.Specs))
+	}
+}
+
+func (m *memo) put(key [sha256.Size]byte, specs []jobspecs.Spec) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.all) >= keptReadings {
 		clear(m.all)
 	}
 	m.all[key] = specs
-	return specs
+}
+
+func keyOfReading(o jobspecs.Origin) (key [sha256.Size]byte, ok bool) {
+	text, err := json.Marshal(jobspecs.Origin{Source: o.Source, Inputs: o.Inputs})
+	if err != nil {
+		return key, false
+	}
+	return sha256.Sum256(text), true
 }

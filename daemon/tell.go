@@ -25,7 +25,7 @@ func (l *loop) tell(s sight, plan planner.Plan) {
 	status.Generation = s.view.Record.Generation
 	status.ObservedGeneration = s.view.Record.Generation
 	status.Created = s.view.Record.Created
-	if o := s.view.Record.Overrides; !reflect.DeepEqual(o, jobspecs.Overrides{}) {
+	if o := s.view.Record.Overrides; !o.None() {
 		status.Overrides = &o
 	}
 	if s.view.Record.Lost {

@@ -219,6 +219,11 @@ type Overrides struct {
 	Restarted string            `json:"restarted,omitempty"` // RFC 3339; `rollout restart` makes a revision of the same template
 }
 
+// None tells whether a set is what its source says.
+func (o *Overrides) None() bool {
+	return o.Replicas == nil && len(o.Images) == 0 && o.Undo == "" && o.Restarted == ""
+}
+
 // Kept says in one sentence what stands on top of the source until another one is
 // applied; "" when nothing does. Restarted is no part of it: it stays.
 func (o *Overrides) Kept() string {

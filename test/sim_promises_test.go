@@ -422,7 +422,7 @@ func (w *witness) look() {
 	}
 	w.lookAtForeign()
 	w.lookAtRate()
-	if !w.rig.up() {
+	if !w.rig.up() || w.quiet() {
 		return
 	}
 	for set, all := range w.intents {
@@ -439,6 +439,17 @@ func (w *witness) look() {
 			w.lookAtStatus(&i, s)
 		}
 	}
+}
+
+// quiet tells that neither the daemon nor anybody else has done anything since the
+// status was looked at: then it is looked at at every fifth moment only.
+func (w *witness) quiet() bool {
+	done := w.steps + w.rig.life.writes()
+	if w.quietFor++; done != w.stepsSeen || w.quietFor >= 5 {
+		w.stepsSeen, w.quietFor = done, 0
+		return false
+	}
+	return true
 }
 
 // lookAtForeign: what is not ours is as it was.

@@ -438,6 +438,12 @@ type doors struct {
 	after  bool // the write it dies at takes effect
 }
 
+func (l *life) writes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.host.writes + l.store.writes
+}
+
 // doom lets the daemon die at the n-th write from now.
 func (l *life) doom(d *doors, n int, after bool) {
 	l.mu.Lock()

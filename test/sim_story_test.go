@@ -440,7 +440,7 @@ func invent(seed uint64) story {
 	g := &inventor{rand.New(rand.NewPCG(seed, 1)), map[string]setSpec{}}
 	s := story{g.apply("web")}
 	faults := 0
-	for len(s) < 29+g.IntN(12) || faults < 3 {
+	for len(s) < 28+g.IntN(4) || faults < 3 {
 		line, fault := g.line()
 		if verb, _, _ := strings.Cut(line, " "); fault && !slices.Contains([]string{"mend", "heal", "thaw", "crash", "crash-at"}, verb) {
 			faults++

@@ -45,6 +45,9 @@ type witness struct {
 	count      map[string]int       // turns at that moment
 	asks       map[string]wish      // of members: what was asked and has not happened yet
 	party      party
+	steps      int // turns of loops
+	stepsSeen  int // and calls that changed something, when status was looked at last
+	quietFor   int // moments since then
 	complaints []string
 	reached    map[string]int // how often what was reached
 }
@@ -251,6 +254,7 @@ func (w *witness) forget(set string) {
 func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.steps++
 	w.close(key.Name, err == nil)
 	if !w.busy[key.Name].Equal(time.Now()) {
 		w.busy[key.Name], w.count[key.Name] = time.Now(), 0

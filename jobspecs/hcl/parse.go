@@ -25,6 +25,9 @@ type Options struct {
 	// AllowMissing makes a variable without a value unknown instead of an error.
 	// Templates made so are for looking at names only.
 	AllowMissing bool
+	// Draft leaves out to render members, and what would be found by it: the File is
+	// for looking at names only.
+	Draft bool
 	// Images puts NEW wherever an image is OLD. On top of Inputs.Images.
 	Images map[string]string
 	// Pull replaces every container's pull policy. Before Inputs.Pull.

@@ -51,11 +51,15 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 	d.joined(&spec.Set, doc)
 	d.mounted(spec.Template)
 	spec.Images = Images(spec.Template)
-	if d.unknown || HasErrors(s.found[before:]) {
+	switch {
+	case HasErrors(s.found[before:]):
 		d.checkInPart(&spec)
-		return spec
+	case s.opt.Draft:
+	case d.unknown:
+		d.checkInPart(&spec)
+	default:
+		spec.Ports = d.checkMembers(&spec)
 	}
-	spec.Ports = d.checkMembers(&spec)
 	return spec
 }
 

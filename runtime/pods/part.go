@@ -236,7 +236,7 @@ func (w spot) sawName(old *Container) {
 // pod of one container again; in a pod of several the others go on.
 func (w spot) disappeared(old *Container) {
 	w.forgetRun()
-	if w.alone() || !slices.ContainsFunc(w.Parts, func(p Part) bool { return p.running() }) && w.Kind != jobspecs.KindInit {
+	if w.alone() || !w.alive() && w.Kind != jobspecs.KindInit {
 		w.Lost = runtime.ReasonRemoved
 		return
 	}

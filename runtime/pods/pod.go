@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -107,10 +106,10 @@ func (p *pod) obsolete(plan PodPlan) (list []context.CancelFunc) {
 // show publishes what List shows; p.mu is held.
 func (p *pod) show(plan PodPlan) {
 	now := view(&p.world, plan)
-	if old := p.seen.Load(); old != nil && reflect.DeepEqual(*old, now) {
+	if old := p.seen.Load(); old != nil && old.Equal(&now) {
 		return
 	}
-	seen := now
+	seen := now // only what is new is put on the heap
 	p.seen.Store(&seen)
 	p.hint()
 }

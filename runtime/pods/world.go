@@ -77,11 +77,12 @@ func (w *PodWorld) at(i int) spot { return spot{w, &w.Parts[i]} }
 
 // part is the one of that block; false when there is none.
 func (w *PodWorld) part(block string) (spot, bool) {
-	i := slices.IndexFunc(w.Parts, func(p Part) bool { return p.Block == block })
-	if i < 0 {
-		return spot{}, false
+	for i := range w.Parts { // they are large: none is copied
+		if w.Parts[i].Block == block {
+			return w.at(i), true
+		}
 	}
-	return w.at(i), true
+	return spot{}, false
 }
 
 // each calls f for every part.
@@ -124,7 +125,12 @@ func sandboxOf(generation string) string {
 
 // alive tells whether any container of the pod runs.
 func (w *PodWorld) alive() bool {
-	return slices.ContainsFunc(w.Parts, func(p Part) bool { return p.running() })
+	for i := range w.Parts {
+		if w.Parts[i].running() {
+			return true
+		}
+	}
+	return false
 }
 
 // first is the part that the pod's own name belongs to; false before any is known.
