@@ -159,7 +159,7 @@ func (d *Daemon) spare(ctx context.Context, c *change, w client.Write) error {
 	if w.Force || r.Set.Guard == nil || r.Deleting != nil || c.before == nil || c.same {
 		return nil
 	}
-	s, err := d.foresee(ctx, c)
+	s, err := d.unrendered(ctx, c)
 	if err != nil {
 		return nil
 	}

@@ -380,17 +380,30 @@ func staying(w *planner.World, steps []jobspecs.Step) []jobspecs.Step {
 	return out
 }
 
-// foresee is a look at the world as it would be if the change were stored. One look
-// is enough for a request.
+// foresee is a look at the world as it would be if the change were stored, with what a
+// plan may need.
 func (d *Daemon) foresee(ctx context.Context, c *change) (sight, error) {
+	s, err := d.unrendered(ctx, c)
+	if err != nil {
+		return sight{}, err
+	}
+	if len(s.world.Specs) == 0 {
+		maps.Copy(s.world.Specs, d.renderings(&s.view, s.env, s.world.Needed(), s.subnet))
+	}
+	return *s, nil
+}
+
+// unrendered is foresee without renderings. One look is enough for a request.
+func (d *Daemon) unrendered(ctx context.Context, c *change) (*sight, error) {
 	if c.seen != nil {
-		return *c.seen, nil
+		return c.seen, nil
 	}
 	s, err := d.foreseen(ctx, c)
-	if err == nil {
-		c.seen = &s
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	c.seen = &s
+	return c.seen, nil
 }
 
 func (d *Daemon) foreseen(ctx context.Context, c *change) (sight, error) {
@@ -458,8 +471,8 @@ func (c *change) revisions() []jobspecs.Revision {
 	return out
 }
 
-// sightOf is a look at the world as it would be if the change were stored. It
-// writes nothing.
+// sightOf is a look at the world as it would be if the change were stored, without
+// renderings. It writes nothing.
 func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight, error) {
 	s := sight{view: view, subnet: c.intent.Subnet}
 	d.first(ctx)
@@ -478,7 +491,6 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
 	s.env = d.env(&s)
 	s.world.After, s.world.MinAvailable = d.unavailable(s.world.Set), guard(&s)
-	s.world.Specs = d.renderings(&s.view, s.env, s.world.Needed(), s.subnet)
 	return s, nil
 }
 

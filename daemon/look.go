@@ -346,10 +346,11 @@ func (d *Daemon) renderRevision(v *store.View, env hcl.Env, name string, ordinal
 		return out
 	}
 	env.Revision, env.ImageIDs = rev.Name, rev.ImageIDs
-	out = d.renderAs(v, rev, env, ordinals, subnet)
-	steady := out
-	if !env.IsSteady() {
-		steady = d.renderSteady(v, rev, env, ordinals, subnet, known)
+	steady := d.renderSteady(v, rev, env, ordinals, subnet, known)
+	if env.IsSteady() {
+		copy(out, steady)
+	} else {
+		out = d.renderAs(v, rev, env, ordinals, subnet)
 	}
 	for i := range out {
 		if steady[i].Err == nil {

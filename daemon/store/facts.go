@@ -241,12 +241,12 @@ func (s *Store) Look(key jobspecs.Key) (View, error) {
 		if err := forEach(s.box(tx, bucketRevisions, k), func(_ []byte, r jobspecs.Revision) { v.Revisions = append(v.Revisions, r) }); err != nil {
 			return err
 		}
-		if err := forEachJSON(tx.Bucket(bucketMembers).Bucket(k), func(o []byte, m planner.Member) {
+		if err := forEachFact(&s.members, tx.Bucket(bucketMembers).Bucket(k), func(o []byte, m planner.Member) {
 			v.Members[int(binary.BigEndian.Uint64(o))] = m
 		}); err != nil {
 			return err
 		}
-		return forEachJSON(tx.Bucket(bucketVolumes).Bucket(k), func(name []byte, r volumes.Record) { v.Volumes[string(name)] = r })
+		return forEachFact(&s.volumes, tx.Bucket(bucketVolumes).Bucket(k), func(name []byte, r volumes.Record) { v.Volumes[string(name)] = r })
 	})
 	return v, err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -96,4 +97,31 @@ func clonePointer[T any](p *T) *T {
 	}
 	v := *p
 	return &v
+}
+
+// texts remembers what texts of JSON say that are read again and again. A T has
+// nothing that is shared by its copies.
+type texts[T any] struct {
+	mu  sync.Mutex
+	all map[string]T
+}
+
+// read decodes a text, or says what it said before; of nil nothing is remembered.
+func (t *texts[T]) read(text []byte) (v T, err error) {
+	if t == nil {
+		return v, json.Unmarshal(text, &v)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v, ok := t.all[string(text)]; ok {
+		return v, nil
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, err
+	}
+	if t.all == nil || len(t.all) >= keptKnown {
+		t.all = map[string]T{}
+	}
+	t.all[string(text)] = v
+	return v, nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/volumes"
 )
 
 // Errors that a caller branches on.
@@ -111,6 +112,9 @@ type Store struct {
 	takeOver  string // Options.TakeOver
 	maxEvents int
 	around    func(commit func() error) error
+
+	members texts[planner.Member]
+	volumes texts[volumes.Record]
 
 	writing sync.Mutex
 	broken  *damage // what a write has met; nil: nothing. Under writing
@@ -526,12 +530,17 @@ func putJSON(b *bolt.Bucket, key []byte, v any) error {
 
 // forEachJSON reads a bucket in key order; a nil bucket is empty.
 func forEachJSON[T any](b *bolt.Bucket, each func(key []byte, v T)) error {
+	return forEachFact(nil, b, each)
+}
+
+// forEachFact is forEachJSON for what a loop reads at every turn.
+func forEachFact[T any](known *texts[T], b *bolt.Bucket, each func(key []byte, v T)) error {
 	if b == nil {
 		return nil
 	}
 	return b.ForEach(func(k, text []byte) error {
-		var v T
-		if err := json.Unmarshal(text, &v); err != nil {
+		v, err := known.read(text)
+		if err != nil {
 			return fmt.Errorf("entry %q: %w", k, err)
 		}
 		each(k, v)
