@@ -70,7 +70,7 @@ func (e *Engine) clearAll(ctx context.Context, name runtime.PodName) error {
 }
 
 // snapshot is what is known of the pod now.
-func (p *pod) snapshot() PodWorld {
+func (p *pod) snapshot() *PodWorld {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.world.clone()

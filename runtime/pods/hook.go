@@ -71,7 +71,7 @@ func (w spot) why(kind string) string {
 
 // hook runs one hook and notes how it ended. life ends with the run of the
 // container.
-func (p *pod) hook(life context.Context, world PodWorld, block, kind string, until time.Time) {
+func (p *pod) hook(life context.Context, world *PodWorld, block, kind string, until time.Time) {
 	s, ok := world.part(block)
 	if !ok {
 		return

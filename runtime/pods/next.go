@@ -111,7 +111,8 @@ func state(phase runtime.Phase, reason string) string {
 // Next decides what to do with a pod now: for every part the stages stand in the
 // order in which they matter, and the first that has something to say says it.
 func Next(w PodWorld) PodPlan {
-	p := PodPlan{Phase: w.Phase}
+	n := len(w.Parts)
+	p := PodPlan{Phase: w.Phase, Parts: make([]PartPlan, 0, n), names: make([]string, 0, n)}
 	for i := range w.Parts {
 		s := w.at(i)
 		p.Parts = append(p.Parts, s.next())
@@ -451,14 +452,15 @@ func (w spot) lookFirst(p PartPlan) PartPlan {
 	if p.Step != nil && (p.Step.Verb == Start && !w.StalePrev || p.Step.Verb == Stop && w.Order != nil && w.Sent.IsZero()) {
 		return p
 	}
+	if !w.Stale && !w.StalePrev {
+		return p
+	}
 	s := Step{Verb: Look, Why: "something happened to it"}
 	switch {
 	case w.Stale && w.StalePrev:
 		s.Which = both
 	case w.StalePrev:
 		s.Which = jobspecs.PartPrevious
-	case !w.Stale:
-		return p
 	}
 	if w.Main != nil {
 		s.ID = w.Main.ID

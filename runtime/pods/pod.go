@@ -123,8 +123,8 @@ func (p *pod) run(ctx context.Context) {
 	lives := lives{}
 	defer lives.end()
 	for {
-		world, plan := p.turn(ctx, &work)
-		for _, block := range lives.follow(ctx, &world) {
+		world, plan, fresh := p.turn(ctx, lives, &work)
+		for _, block := range fresh {
 			p.listen(lives[block].ctx, world, block, &work)
 		}
 		p.ask(lives, world, plan, &work)
@@ -143,7 +143,7 @@ func (p *pod) run(ctx context.Context) {
 
 // listen waits beside the clock for the ports of a fresh run, where the host can
 // tell when they open.
-func (p *pod) listen(ctx context.Context, world PodWorld, block string, work *sync.WaitGroup) {
+func (p *pod) listen(ctx context.Context, world *PodWorld, block string, work *sync.WaitGroup) {
 	host, ok := p.host.(Listener)
 	s, known := world.part(block)
 	if !ok || !known || world.Spec == nil || !s.lasting() {
@@ -166,8 +166,11 @@ func (p *pod) listen(ctx context.Context, world PodWorld, block string, work *sy
 
 // ask sends the checks and hooks that were decided on. They end with the run of
 // their container.
-func (p *pod) ask(lives lives, world PodWorld, plan PodPlan, work *sync.WaitGroup) {
+func (p *pod) ask(lives lives, world *PodWorld, plan PodPlan, work *sync.WaitGroup) {
 	for i, part := range plan.Parts {
+		if !asks(part) {
+			continue
+		}
 		block := world.Parts[i].Block
 		ctx := lives[block].ctx
 		for _, k := range part.Checks {
@@ -234,12 +237,13 @@ func (l lives) end() {
 	}
 }
 
-// turn decides, and takes the steps that were decided on. The world that it
-// returns has checks and hooks noted as sent.
-func (p *pod) turn(ctx context.Context, work *sync.WaitGroup) (PodWorld, PodPlan) {
+// turn decides, and takes the steps that were decided on. It gives the parts that run
+// anew; the world that it returns has checks and hooks noted as sent, and is nil when
+// nobody is to be asked anything.
+func (p *pod) turn(ctx context.Context, lives lives, work *sync.WaitGroup) (world *PodWorld, plan PodPlan, fresh []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	plan := p.world.turn(time.Now())
+	plan = p.world.turn(time.Now())
 	for i, part := range plan.Parts {
 		s := p.world.at(i)
 		for _, k := range part.Checks {
@@ -252,20 +256,24 @@ func (p *pod) turn(ctx context.Context, work *sync.WaitGroup) (PodWorld, PodPlan
 			p.begin(ctx, work, s, *part.Step)
 		}
 	}
+	fresh = lives.follow(ctx, &p.world)
 	if does(plan) {
 		p.show(p.world.turn(p.world.Now))
 	} else {
 		p.show(plan)
 	}
-	return p.world.clone(), plan
+	if len(fresh) > 0 || slices.ContainsFunc(plan.Parts, asks) {
+		world = p.world.clone()
+	}
+	return world, plan, fresh
 }
 
 // does tells whether a plan asks for anything, so that the next one is another.
 func does(plan PodPlan) bool {
-	return slices.ContainsFunc(plan.Parts, func(p PartPlan) bool {
-		return len(p.Checks) > 0 || p.Hook != "" || p.Step != nil
-	})
+	return slices.ContainsFunc(plan.Parts, func(p PartPlan) bool { return p.Step != nil || asks(p) })
 }
+
+func asks(p PartPlan) bool { return len(p.Checks) > 0 || p.Hook != "" }
 
 // begin takes one step beside this turn; p.mu is held.
 func (p *pod) begin(ctx context.Context, work *sync.WaitGroup, s spot, step Step) {
@@ -373,7 +381,7 @@ func (p *pod) progress(block, said string) {
 }
 
 // check sends one check and notes its verdict. One that is cut short has none.
-func (p *pod) check(ctx context.Context, world PodWorld, block string, k Kind) {
+func (p *pod) check(ctx context.Context, world *PodWorld, block string, k Kind) {
 	s, ok := world.part(block)
 	if !ok {
 		return

@@ -67,10 +67,10 @@ type spot struct {
 }
 
 // clone may be kept while the world goes on changing.
-func (w *PodWorld) clone() PodWorld {
+func (w *PodWorld) clone() *PodWorld {
 	c := *w
 	c.Parts = slices.Clone(w.Parts)
-	return c
+	return &c
 }
 
 func (w *PodWorld) at(i int) spot { return spot{w, &w.Parts[i]} }
