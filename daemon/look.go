@@ -277,15 +277,25 @@ func (d *Daemon) env(s *sight) hcl.Env {
 	for _, o := range env.Ordinals {
 		env.Fresh[o] = isFresh(&s.view, o)
 	}
-	names := uses(&s.view)
-	if len(names) == 0 {
-		return env
+	if names := uses(&s.view); len(names) > 0 {
+		var err error
+		if env.Sets, err = d.others(s.view.Record.Set.Namespace, names); err != nil {
+			env.Sets = map[string]hcl.Other{} // whoever needs one says so
+		}
 	}
-	var err error
-	if env.Sets, err = d.others(s.view.Record.Set.Namespace, names); err != nil {
-		env.Sets = map[string]hcl.Other{} // whoever needs one says so
+	return env.Without(momentOf(&s.view))
+}
+
+// momentOf is what the set's expressions, those of its stored revisions too, look at.
+func momentOf(v *store.View) hcl.Moment {
+	m := moments.of(v.Record.Template)
+	for _, part := range hcl.Beside(&v.Record.Set) {
+		m = m.And(moments.of(part))
 	}
-	return env
+	for i := range v.Revisions {
+		m = m.And(moments.of(v.Revisions[i].Template))
+	}
+	return m
 }
 
 func usedVolume(v *store.View, ordinal int) bool {

@@ -18,6 +18,36 @@ var readings = memo{all: map[[sha256.Size]byte][]jobspecs.Spec{}}
 // keptReadings bounds the memory; the history of a set is 10 revisions by default.
 const keptReadings = 200
 
+// moments remembers what templates, and what sets have beside them, look at: every
+// turn of a loop asks.
+var moments = momentMemo{all: map[[sha256.Size]byte]hcl.Moment{}}
+
+// longestRead is the length of a part, in bytes, above which it is taken to look at
+// all there is: to find out takes longer than it saves.
+const longestRead = 1 << 20
+
+type momentMemo struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]hcl.Moment
+}
+
+func (m *momentMemo) of(part []byte) hcl.Moment {
+	if len(part) > longestRead {
+		return hcl.Moment{Fresh: true, Formed: true}
+	}
+	key := sha256.Sum256(part)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.all[key]; ok {
+		return known
+	}
+	if len(m.all) >= keptReadings {
+		clear(m.all)
+	}
+	m.all[key] = hcl.Moments(part)
+	return m.all[key]
+}
+
 type memo struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte][]jobspecs.Spec

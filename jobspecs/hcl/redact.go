@@ -22,7 +22,7 @@ func Sensitive(t jobspecs.Template) bool { return holdsSensitive(t) }
 
 // SensitiveSet tells whether the claims or hooks of a set hold something sensitive.
 func SensitiveSet(set *jobspecs.Set) bool {
-	return slices.ContainsFunc(setSpecs(set), func(b json.RawMessage) bool { return holdsSensitive(b) })
+	return slices.ContainsFunc(Beside(set), func(b json.RawMessage) bool { return holdsSensitive(b) })
 }
 
 // holdsSensitive looks for a wrapper's name. Quotes inside strings are escaped,
@@ -80,7 +80,7 @@ const minScrubbed = 4
 // member. Longest first.
 func SensitiveTexts(set *jobspecs.Set, t jobspecs.Template) []string {
 	var found []string
-	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, setSpecs(set)...) {
+	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, Beside(set)...) {
 		if !holdsSensitive(b) {
 			continue
 		}
@@ -93,8 +93,9 @@ func SensitiveTexts(set *jobspecs.Set, t jobspecs.Template) []string {
 	return found
 }
 
-// setSpecs are the parts in normal form that a set has beside its template.
-func setSpecs(set *jobspecs.Set) []json.RawMessage {
+// Beside are the parts in normal form that a set has beside its template: what it says
+// of claims, hooks and the guard.
+func Beside(set *jobspecs.Set) []json.RawMessage {
 	var out []json.RawMessage
 	for _, c := range set.Claims {
 		out = append(out, c.Spec)

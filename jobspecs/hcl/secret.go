@@ -162,7 +162,7 @@ func (s *scope) unusedSecrets(specs []jobspecs.Spec) {
 // SecretNames are the secrets that a template and the claims of its set read.
 func SecretNames(set *jobspecs.Set, t jobspecs.Template) []string {
 	var names []string
-	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, setSpecs(set)...) {
+	for _, b := range append([]json.RawMessage{json.RawMessage(t)}, Beside(set)...) {
 		if !bytes.Contains(b, []byte(`"secret":`)) { // quotes inside strings are escaped
 			continue
 		}

@@ -128,7 +128,7 @@ func Uses(set *jobspecs.Set, templates ...jobspecs.Template) []string {
 	for _, t := range templates {
 		note(t)
 	}
-	for _, b := range setSpecs(set) {
+	for _, b := range Beside(set) {
 		note(b)
 	}
 	return sortedUnique(found)
