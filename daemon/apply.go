@@ -159,6 +159,10 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest, m *making) 
 func (d *Daemon) read(scope client.Scope, namespace string, known func(string) map[string]hcl.Other, m *making) (f *hcl.File, notes []string, ds []jobspecs.Diagnostic, err error) {
 	in := scope.Inputs
 	in.Secrets = nil
+	if !hcl.Declares(scope.Sources) {
+		f, ds = readings.parse(scope.Sources, in, known)
+		return f, nil, ds, nil
+	}
 	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true, Draft: true})
 	if draft == nil {
 		return nil, nil, ds, nil
@@ -198,10 +202,7 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 		return nil, nil, nil, err
 	}
 	in.Secrets = values
-	f, ds = hcl.Parse(scope.Sources, in, hcl.Options{Others: known})
-	if f != nil {
-		readings.keep(scope.Sources, f)
-	}
+	f, ds = readings.parse(scope.Sources, in, known)
 	return f, append(notes, said...), ds, nil
 }
 

@@ -72,11 +72,16 @@ func (m *memo) read(o jobspecs.Origin) []jobspecs.Spec {
 	return specs
 }
 
-// keep remembers what a source was just read as.
-func (m *memo) keep(source []jobspecs.Source, f *hcl.File) {
+// parse is hcl.Parse of what is about to be stored.
+func (m *memo) parse(source []jobspecs.Source, in jobspecs.Inputs, known func(string) map[string]hcl.Other) (*hcl.File, []jobspecs.Diagnostic) {
+	f, ds := hcl.Parse(source, in, hcl.Options{Others: known})
+	if f == nil {
+		return nil, ds
+	}
 	if key, ok := keyOfReading(jobspecs.Origin{Source: source, Inputs: f.Inputs}); ok {
 		m.put(key, slices.Clone(f.Specs))
 	}
+	return f, ds
 }
 
 func (m *memo) put(key [sha256.Size]byte, specs []jobspecs.Spec) {

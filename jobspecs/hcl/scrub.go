@@ -44,6 +44,14 @@ func SensitiveInputs(sources []jobspecs.Source, in jobspecs.Inputs) (texts []str
 	return r.unsaid
 }
 
+// Declares tells whether sources may declare variables or secrets: most need not be
+// read to know that they do not.
+func Declares(sources []jobspecs.Source) bool {
+	return slices.ContainsFunc(sources, func(s jobspecs.Source) bool {
+		return bytes.Contains(s.Text, []byte("variable")) || bytes.Contains(s.Text, []byte("secret"))
+	})
+}
+
 // given tells whether there may be anything sensitive: most sources need not be
 // read to know that there is not.
 func given(sources []jobspecs.Source, in jobspecs.Inputs) bool {
