@@ -351,7 +351,7 @@ func (w *witness) provided(t *turn, i *intent, ordinal int) bool {
 	}
 	for _, c := range i.spec.claims() {
 		name := jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, ordinal)
-		if _, here := w.rig.world.Disk(name); !here || w.doomed[name] || w.foreign["volume "+name] != "" {
+		if _, here := w.rig.world.Disk(name); !here || !t.disks[name] || w.doomed[name] || w.foreign["volume "+name] != "" {
 			return false
 		}
 	}
