@@ -256,7 +256,12 @@ func (r *rig) changed(set string, res client.Result, err error, edit func(*inten
 		r.doubt(set, func(revision string) { r.witness.changed(set, revision, edit) })
 		return r.refused(err)
 	}
-	r.witness.changed(set, res.Revision, edit)
+	r.witness.changed(set, res.Revision, func(i *intent) {
+		if last := r.witness.intent(set); !res.Changed { // what was forced is so still
+			i.forced = last.forced
+		}
+		edit(i)
+	})
 	return nil
 }
 

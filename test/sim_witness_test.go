@@ -35,6 +35,7 @@ type witness struct {
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
+	deleted    map[int]bool         // serials of volumes that the daemon deleted
 	former     map[string]whose     // volume of a set that was deleted
 	doomed     map[string]bool      // volume whose deletion was allowed once
 	foreign    map[string]string    // "container NAME", "volume NAME" → what it is
@@ -112,7 +113,7 @@ type ordinals struct {
 
 func newWitness(r *rig) *witness {
 	return &witness{
-		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, former: map[string]whose{},
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, deleted: map[int]bool{}, former: map[string]whose{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
 		asks: map[string]wish{}, busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
@@ -348,7 +349,7 @@ func (w *witness) learn(t *turn, whole bool) {
 	}
 	w.answered(t)
 	for name, serial := range t.data {
-		if whole {
+		if whole && !w.deleted[serial] { // it may have been judged late
 			w.held[name] = serial
 		}
 	}
@@ -448,6 +449,7 @@ func (w *witness) deletes(name string) {
 	w.reached["op: "+string(planner.DeleteVolume)]++
 	w.doomed[name] = true
 	delete(w.held, name)
+	w.deleted[disk.Serial] = true
 	w.decide(func() {
 		defer delete(w.former, name)
 		for _, i := range append(w.inForce(set, at), w.deletions(set)...) {
