@@ -261,22 +261,18 @@ func (w *witness) judgeStops(t *turn, i *intent, say func(int, string, ...any)) 
 	if sick > 0 && sick+leaving > i.maxUnavailable()+1 && !(sick == 1 && unmade) { // one may go to make room for those
 		say(3, "%d members are stopped and %d are on their way, and max_unavailable is %d", sick, leaving, i.maxUnavailable())
 	}
-	for o := range stops {
-		if i.down(o) || w.wished(t, o) {
-			delete(stops, o)
-		}
-	}
 	w.judgeOrder(t, i, stops, say)
 }
 
-// judgeOrder: an update takes available members from the top.
+// judgeOrder: an update takes available members from the top. One that the user let go
+// has its own moment.
 func (w *witness) judgeOrder(t *turn, i *intent, stops map[int]bool, say func(int, string, ...any)) {
 	if t.life.dead() { // it did not come to all that it meant to do
 		return
 	}
 	for o := range stops {
 		p := t.pods[o]
-		if !i.fits(o) || !surelyAvailable(t, &p, i) {
+		if !i.fits(o) || i.down(o) || w.wished(t, o) || !surelyAvailable(t, &p, i) {
 			continue
 		}
 		for above, q := range t.pods {
