@@ -107,7 +107,7 @@ type Daemon struct {
 	run   context.Context // of the loops; nil before Run
 
 	// write serializes changes of intent, so that what was checked is what is stored.
-	write sync.Mutex
+	write lock
 }
 
 // New opens the store and makes the engine. Nothing runs before Run.
@@ -122,7 +122,7 @@ func New(cfg Config) (*Daemon, error) {
 		cfg.Parallel = 32
 	}
 	cfg.Store.TakeOver = cfg.TakeOver
-	d := &Daemon{cfg: cfg, log: cfg.Log, loops: map[jobspecs.Key]*loop{}, engine: make(chan struct{}, cfg.Parallel)}
+	d := &Daemon{cfg: cfg, write: newLock(), log: cfg.Log, loops: map[jobspecs.Key]*loop{}, engine: make(chan struct{}, cfg.Parallel)}
 	d.metrics = newMetrics(d)
 	cfg.Store.Around = d.metrics.around(cfg.Store.Around)
 	st, err := store.Open(cfg.DataDir, cfg.Store)

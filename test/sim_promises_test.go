@@ -81,7 +81,11 @@ func (i *intent) reclaims(claimName string, ordinal int) bool {
 // in force when it looked is right.
 func (w *witness) judge(t *turn) {
 	var wrong []string
-	w.noteRollback(t)
+	if w.noteRollback(t) {
+		w.reached["turn that is not judged: a rollback may be under it"]++
+		w.tally(t)
+		return
+	}
 	for _, i := range w.inForce(t.set, t.at) {
 		if wrong = w.wrongs(t, &i); len(wrong) == 0 {
 			break

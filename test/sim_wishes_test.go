@@ -146,11 +146,19 @@ func (w *witness) standsStill(set string) bool {
 
 // noteRollback takes over that the daemon took a rollout back by itself, which status
 // has to say.
-func (w *witness) noteRollback(t *turn) {
+//
+// unsure tells that there may have been one, and that something else was stored since.
+func (w *witness) noteRollback(t *turn) (unsure bool) {
 	last := w.intent(t.set)
 	s, ok := w.rig.status(t.set)
-	if last == nil || last.gone || !ok || s.UpdateRevision == last.update || s.ObservedGeneration < s.Generation {
-		return
+	if last == nil || last.gone || !ok {
+		return false
+	}
+	if s.ObservedGeneration < s.Generation {
+		return last.spec.get("failure") == jobspecs.FailRollback
+	}
+	if s.UpdateRevision == last.update {
+		return false
 	}
 	for _, c := range s.Conditions {
 		if c.Type == jobspecs.CondRolledBack && c.Status && last.spec.get("failure") == jobspecs.FailRollback {
@@ -160,6 +168,7 @@ func (w *witness) noteRollback(t *turn) {
 			w.intents[t.set] = append(w.intents[t.set], next)
 		}
 	}
+	return false
 }
 
 // judgeGuard: no voluntary stop takes the set below its guard.

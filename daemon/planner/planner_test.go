@@ -649,3 +649,22 @@ func BenchmarkNext10000(b *testing.B) {
 		Next(w)
 	}
 }
+
+// A member that was to be made with an older revision, and never was, is made with the
+// new one; one that was comes back as it was.
+func TestWhatAMemberThatIsMissingIsMadeOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		member Member
+		want   string
+	}{
+		"never made":     {Member{Revision: "r1"}, "r2"},
+		"was available":  {Member{Revision: "r1", Once: "r1"}, "r1"},
+		"ran":            {Member{Revision: "r1", Used: true}, "r1"},
+		"nothing stored": {Member{}, "r2"},
+	} {
+		w := world(update("r2"), running("web-0", "web-1"), member(2, c.member))
+		if got := Next(w).Actions; len(got) != 1 || got[0].Op != Create || got[0].Target != c.want {
+			t.Errorf("%s: %+v, want it made of %s", name, got, c.want)
+		}
+	}
+}

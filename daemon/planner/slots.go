@@ -51,7 +51,7 @@ func (w *World) member(ordinal int) string { return jobspecs.MemberName(w.Set.Na
 // target is the revision that a pod of this ordinal gets when it is made now. A
 // member that is lost comes back as it was, until its turn in the update has come: a
 // host that reboots in the middle of a rollout does not spread it, nor does what was
-// available leave because others were never. Below the partition it is not the newest
+// available leave because others were never. One that never ran is no such member. Below the partition it is not the newest
 // one, if there is another. Otherwise it is the newest; while the rollout is held the
 // current one, or in a set that never was complete the last one.
 func (w *World) target(ordinal int) string {
@@ -60,7 +60,7 @@ func (w *World) target(ordinal int) string {
 	below := w.Set.Update.Strategy == jobspecs.Rolling && ordinal < w.Set.Update.Partition
 	switch {
 	case last == "":
-	case last == m.Once && last != w.Update, last == w.Current, last == w.Update && !below:
+	case last == m.Once && last != w.Update, last == w.Current && m.ran(), last == w.Update && !below:
 		return last
 	}
 	switch held := below || w.held(); {
@@ -71,6 +71,9 @@ func (w *World) target(ordinal int) string {
 	}
 	return w.Update
 }
+
+// ran tells whether there surely was a pod of it.
+func (m *Member) ran() bool { return m.Used || m.Once != "" }
 
 // held tells whether the rollout stands still: the user paused it, or it failed.
 func (w *World) held() bool {

@@ -33,7 +33,7 @@ var rules = []rule{
 	{"on_delete stops nobody",
 		"daemon/planner/slots.go", `u.Strategy == jobspecs.Rolling && s.ordinal`, `s.ordinal`},
 	{"a member lost in a rollout comes back as it was",
-		"daemon/planner/slots.go", "case last == m.Once && last != w.Update, last == w.Current, last == w.Update && !below:\n\t\treturn last", "case last != \"-\":\n\t\treturn w.Update"},
+		"daemon/planner/slots.go", "case last == m.Once && last != w.Update, last == w.Current && m.ran(), last == w.Update && !below:\n\t\treturn last", "case last != \"-\":\n\t\treturn w.Update"},
 	{"so it does while the rollout is held, and below the partition",
 		"daemon/planner/slots.go", "case held && last != \"\":\n\t\treturn last", "case false:\n\t\treturn last"},
 	{"a container that is started again does not begin its deadline anew",
