@@ -535,7 +535,7 @@ const lie = 60 * time.Second
 func (w *witness) lookAtMember(i *intent, m *jobspecs.Member) {
 	c, _ := w.rig.world.Container(m.Name)
 	runs, sound := w.runsWhole(m)
-	wrong := m.Ready && !runs || m.Ready && !sound && i.spec.get("probe") != "none" || !m.Ready && sound && images[c.Image].PostStartError == nil && i.fits(m.Ordinal) && m.Phase != string(runtime.Stopping)
+	wrong := m.Ready && !runs || m.Ready && !sound && w.specOf(i, m.Revision).get("probe") != "none" || !m.Ready && sound && images[c.Image].PostStartError == nil && i.fits(m.Ordinal) && m.Phase != string(runtime.Stopping)
 	if !wrong || !w.rig.calm() || m.Phase == string(runtime.Unknown) {
 		delete(w.false_, m.Name)
 		return
@@ -552,6 +552,18 @@ func (w *witness) lookAtMember(i *intent, m *jobspecs.Member) {
 	if time.Since(since) > bound {
 		w.say("promise 7: for more than %s status says of %s: %s, ready %v; its container is %s, and it answers: %v", bound, m.Name, m.Phase, m.Ready, c.State, sound)
 	}
+}
+
+// specOf is what the user wrote when a set had that revision; as it is now where
+// nobody knows.
+func (w *witness) specOf(i *intent, revision string) setSpec {
+	all := w.intents[i.spec.set]
+	for n := len(all) - 1; n >= 0; n-- {
+		if all[n].update == revision {
+			return all[n].spec
+		}
+	}
+	return i.spec
 }
 
 // sound tells whether a running container answers its probes.

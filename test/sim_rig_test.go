@@ -295,6 +295,7 @@ func (r *rig) removeVolume(name string) {
 			r.world.RemoveContainer(c.Name)
 		}
 	}
+	r.witness.removed(name, set, d.Labels[jobspecs.LabelClaim], number(ordinal))
 	r.world.RemoveVolume(name)
 	r.life.volumesChanged()
 }

@@ -461,6 +461,15 @@ func (w *witness) deletes(name string) {
 	})
 }
 
+// removed notes that the user removed a volume. One that was to go anyway is not lost.
+func (w *witness) removed(name, set, claim string, ordinal int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := w.intent(set); i != nil && i.reclaims(claim, ordinal) {
+		delete(w.held, name)
+	}
+}
+
 // touches judges what the pod agent does to a container.
 func (w *witness) touches(verb, id string) {
 	w.mu.Lock()
