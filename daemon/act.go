@@ -97,7 +97,7 @@ func (l *loop) note(a planner.Action, err error) time.Time {
 	}
 	f := l.failing[key]
 	f.err, f.tries = err, f.tries+1
-	f.until = time.Now().Add(backoff(f.tries))
+	f.until = l.d.now().Add(backoff(f.tries))
 	l.failing[key] = f
 	if errors.Is(err, context.Canceled) {
 		return f.until

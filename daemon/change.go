@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/planner"
@@ -137,7 +136,7 @@ func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *sto
 	key := w.set.Key()
 	c := &change{key: key, before: v}
 	c.result = client.Result{Namespace: key.Namespace, Set: key.Name, Created: v == nil}
-	r := store.Record{Set: w.set, Template: w.template, Replicas: w.replicas, Overrides: w.overrides, Created: time.Now().UTC()}
+	r := store.Record{Set: w.set, Template: w.template, Replicas: w.replicas, Overrides: w.overrides, Created: d.now().UTC()}
 	if v != nil {
 		old := v.Record
 		r.Created, r.Current, r.Formed, r.Paused = old.Created, old.Current, old.Formed, old.Paused
@@ -205,7 +204,7 @@ func (d *Daemon) revise(ctx context.Context, c *change, w wanted, cause string) 
 		c.intent.Record.Update = c.name
 		return
 	}
-	next := jobspecs.Revision{Number: 1, Template: w.template, Origin: w.origin, Cause: cause, Created: time.Now().UTC()}
+	next := jobspecs.Revision{Number: 1, Template: w.template, Origin: w.origin, Cause: cause, Created: d.now().UTC()}
 	if len(all) > 0 {
 		next.Number = all[len(all)-1].Number + 1
 	}
@@ -488,7 +487,7 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 		return s, err
 	}
 	pods = scrubPods(pods, d.unsaid(&s.view))
-	s.world = d.world(&s.view, time.Now(), knownReadiness(pods, view.Members), vols)
+	s.world = d.world(&s.view, d.now(), knownReadiness(pods, view.Members), vols)
 	s.env = d.env(&s)
 	s.world.After, s.world.MinAvailable = d.unavailable(s.world.Set), guard(&s)
 	return s, nil

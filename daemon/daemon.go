@@ -83,6 +83,7 @@ type Config struct {
 	TakeOver string
 	Log      hclog.Logger  // nil logs nothing
 	Store    store.Options // for tests
+	Clock    runtime.Clock // the host's; nil: time.Now
 }
 
 // Daemon is one running stsd.
@@ -130,7 +131,7 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	d.store = st
-	if d.events, err = newRecorder(st, func(err error) { cfg.Log.Warn("events are not stored, and kept in memory", "error", err) }); err != nil {
+	if d.events, err = newRecorder(st, cfg.Clock, func(err error) { cfg.Log.Warn("events are not stored, and kept in memory", "error", err) }); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	d.events.counted = d.metrics.happened
@@ -174,7 +175,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // serve starts everything in order and waits for its end in the other.
 func (d *Daemon) serve(ctx context.Context, cancel func(), serve func(context.Context) error) error {
-	patience := time.Now().Add(firstAnswer)
+	patience := d.now().Add(firstAnswer)
 	d.patience.Store(&patience)
 	d.log.Info("start", "version", d.cfg.Version, "daemon", d.store.ID(), "data", d.cfg.DataDir, "socket", d.cfg.Socket)
 	var parts sync.WaitGroup
@@ -229,10 +230,13 @@ const firstAnswer = 3 * time.Second
 // first waits until the engine has answered, or until it can be said that it
 // does not.
 func (d *Daemon) first(ctx context.Context) {
-	for d.Ready() != nil && time.Now().Before(d.patientUntil()) && ctx.Err() == nil {
+	for d.Ready() != nil && d.now().Before(d.patientUntil()) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond) // an engine tells nobody that it is connected but by answering
 	}
 }
+
+// now is what the host's clock shows.
+func (d *Daemon) now() time.Time { return d.cfg.Clock.Now() }
 
 // patientUntil is when the wait for the engine's first answer ends; zero: the daemon
 // was not started.

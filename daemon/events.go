@@ -7,6 +7,7 @@ import (
 
 	"github.com/stsd/stsd/daemon/store"
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 )
 
 // Types of an event.
@@ -29,6 +30,7 @@ const hookRuns = "HookRuns"
 // repeats is counted.
 type recorder struct {
 	store  *store.Store
+	clock  runtime.Clock
 	failed func(error) // told once when events cannot be stored
 
 	counted func(*jobspecs.Event) // of each; nil: nobody counts
@@ -51,12 +53,12 @@ const keptEvents = 5000
 // batch is how long events may wait for their commit.
 const batch = 500 * time.Millisecond
 
-func newRecorder(s *store.Store, failed func(error)) (*recorder, error) {
+func newRecorder(s *store.Store, clock runtime.Clock, failed func(error)) (*recorder, error) {
 	events, last, err := s.Events()
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{store: s, failed: failed, last: last, dirty: map[uint64]jobspecs.Event{}, bell: make(chan struct{})}
+	r := &recorder{store: s, clock: clock, failed: failed, last: last, dirty: map[uint64]jobspecs.Event{}, bell: make(chan struct{})}
 	for i, e := range events {
 		if e.FirstTime.IsZero() { // stored before there was one
 			e.FirstTime = e.Time
@@ -71,7 +73,7 @@ func newRecorder(s *store.Store, failed func(error)) (*recorder, error) {
 func (r *recorder) record(set jobspecs.Key, member, kind, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now().UTC()
+	now := r.clock.Now().UTC()
 	e := numbered{Event: jobspecs.Event{
 		Time: now, Namespace: set.Namespace, Set: set.Name, Member: member,
 		Type: kind, Reason: reason, Message: message, Count: 1, FirstTime: now,

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
@@ -281,7 +280,7 @@ func (l *loop) tellHooks(s *sight, plan *planner.Plan) {
 		asked[keyOf(a)] = true
 		if l.hooks[keyOfHook(s.world.Set, a)] != nil {
 			plan.Waiting = append(plan.Waiting, planner.Wait{
-				Member: l.memberOf(a.For), On: a.Member, For: "hook " + a.Hook + " runs there", Since: time.Now(),
+				Member: l.memberOf(a.For), On: a.Member, For: "hook " + a.Hook + " runs there", Since: l.d.now(),
 			})
 		}
 	}

@@ -37,6 +37,7 @@ func (l *loop) learn(s sight, plan planner.Plan) (news bool, err error) {
 	f.Live = live(&s)
 	f.Keep = r.Set.RevisionHistoryLimit
 	f.Truncate = f.Keep >= 0 && len(s.view.Revisions)-len(f.Live) > f.Keep
+	l.keep(f.Members)
 	return !f.Empty(), l.d.store.Learn(l.key, f)
 }
 

@@ -23,9 +23,10 @@ type loop struct {
 
 	seen    snapshotBox // for readers
 	failing map[failureKey]failure
-	noted   map[int]runtime.Note // the last one recorded, by ordinal
-	met     bool                 // its pods were seen since the loop began
-	since   map[int]readiness    // see overlay
+	noted   map[int]runtime.Note   // the last one recorded, by ordinal
+	met     bool                   // its pods were seen since the loop began
+	since   map[int]readiness      // see overlay
+	made    map[int]planner.Member // as this process stored them; see inTime
 	cache   renderings
 	logged  string                  // the last plan that was logged
 	gen     int64                   // generation of the last look
@@ -88,7 +89,7 @@ func (b *snapshotBox) close() {
 }
 
 func newLoop(d *Daemon, key jobspecs.Key) *loop {
-	l := &loop{d: d, key: key, bell: make(chan struct{}, 1), failing: map[failureKey]failure{}, hooks: map[hookKey]*hookRun{}, since: map[int]readiness{}}
+	l := &loop{d: d, key: key, bell: make(chan struct{}, 1), failing: map[failureKey]failure{}, hooks: map[hookKey]*hookRun{}, since: map[int]readiness{}, made: map[int]planner.Member{}}
 	l.seen.bell = make(chan struct{})
 	return l
 }
@@ -125,7 +126,7 @@ func (l *loop) run(ctx context.Context) {
 		case err != nil:
 			blind++
 			l.blind(err, blind)
-			wake = time.Now().Add(backoff(blind))
+			wake = l.d.now().Add(backoff(blind))
 		default:
 			blind = 0
 		}
@@ -188,13 +189,13 @@ func (l *loop) turn(ctx context.Context, s sight) (wake time.Time, again bool, e
 // await waits for the engine's first answer, or for its first refusal: until then it
 // cannot be said to be out of reach. An engine hints at both.
 func (l *loop) await(ctx context.Context) {
-	for errors.Is(l.d.Ready(), runtime.ErrConnecting) && time.Now().Before(l.d.patientUntil()) && ctx.Err() == nil {
+	for errors.Is(l.d.Ready(), runtime.ErrConnecting) && l.d.now().Before(l.d.patientUntil()) && ctx.Err() == nil {
 		l.sleep(ctx, l.d.patientUntil())
 	}
 }
 
 func (l *loop) sleep(ctx context.Context, wake time.Time) {
-	alarm, stop := timer(wake, time.Now())
+	alarm, stop := timer(wake, l.d.now())
 	defer stop()
 	select {
 	case <-ctx.Done():

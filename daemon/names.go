@@ -189,7 +189,7 @@ func (d *Daemon) remembered(key jobspecs.Key) (dns.Set, error) {
 	if s.addresses, err = d.store.Addresses(key); err != nil {
 		return dns.Set{}, err
 	}
-	s.world = d.world(&v, time.Now(), nil, nil)
+	s.world = d.world(&v, d.now(), nil, nil)
 	env := d.env(&s)
 	if needed := s.world.Needed(); len(needed) > 0 { // ports are the same for all
 		s.world.Specs = d.renderings(&v, env, needed[:1], s.subnet)

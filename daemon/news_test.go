@@ -128,7 +128,7 @@ func TestWhatTheStoreAloneKnewIsNoNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r, err := newRecorder(s, func(error) {})
+	r, err := newRecorder(s, nil, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestNotesBecomeEvents(t *testing.T) {
 	}
 	defer s.Close()
 	synctest.Test(t, func(t *testing.T) {
-		r, err := newRecorder(s, func(error) {})
+		r, err := newRecorder(s, nil, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -316,7 +316,7 @@ func (d *Daemon) Explain(ctx context.Context, namespace, member string) (jobspec
 	}
 	for i := range s.Members {
 		if s.Members[i].Name == member {
-			e := explain(s, &s.Members[i], plan, time.Now())
+			e := explain(s, &s.Members[i], plan, d.now())
 			d.explainLost(ctx, s, culprit(s, &s.Members[i], plan), &e)
 			e.Events = d.lastEvents(key, member, s.Created, 10)
 			return e, nil

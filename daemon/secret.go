@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/stsd/stsd/daemon/client"
 	"github.com/stsd/stsd/daemon/store"
@@ -75,7 +74,7 @@ func (d *Daemon) secret(namespace string, declared hcl.Secret, m *making) (x sto
 	case !known:
 		x = store.Secret{
 			Namespace: namespace, Name: declared.Name, Format: declared.Format, Length: declared.Length,
-			Value: randomText(declared), Created: time.Now().UTC(),
+			Value: randomText(declared), Created: d.now().UTC(),
 		}
 		m.fresh = append(m.fresh, x)
 	}

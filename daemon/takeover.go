@@ -47,7 +47,7 @@ func (d *Daemon) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f := foundSet(key, pods, time.Now().UTC())
+		f := foundSet(key, pods, d.now().UTC())
 		f.Subnet = d.subnetOf(ctx, key.Namespace)
 		found = append(found, f)
 	}

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/dns"
@@ -64,14 +63,14 @@ func (l *loop) tellFailures(status *jobspecs.Status) {
 				continue
 			}
 			m.Message = f.err.Error()
-			if until := f.until; time.Now().Before(until) {
+			if until := f.until; l.d.now().Before(until) {
 				m.NextTry = &until
 			}
 			if reason != "" {
 				m.Reason = reason
 			}
 			if status.Waiting == nil || status.Waiting.Member == m.Name {
-				status.Waiting = &jobspecs.Waiting{Member: m.Name, For: f.err.Error(), Since: time.Now()}
+				status.Waiting = &jobspecs.Waiting{Member: m.Name, For: f.err.Error(), Since: l.d.now()}
 			}
 		}
 	}
@@ -100,7 +99,7 @@ func (l *loop) tellBlind(err error) {
 	status.Conditions = append([]jobspecs.Condition(nil), status.Conditions...)
 	setCondition(&status, jobspecs.CondAvailable, false, reason, err.Error())
 	setCondition(&status, jobspecs.CondProgressing, true, reason, err.Error())
-	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: time.Now()}
+	status.Waiting = &jobspecs.Waiting{Member: l.key.Name, For: err.Error(), Since: l.d.now()}
 	l.publish(status, planner.Plan{})
 }
 
@@ -128,7 +127,7 @@ func addCondition(s *jobspecs.Status, kind, reason, message string) {
 // that did not change, and records what happened to members.
 func (l *loop) publish(status jobspecs.Status, plan planner.Plan) {
 	old := l.seen.get()
-	now := time.Now()
+	now := l.d.now()
 	if old != nil && status.Waiting != nil && old.status.Waiting != nil &&
 		old.status.Waiting.Member == status.Waiting.Member && old.status.Waiting.For == status.Waiting.For {
 		status.Waiting.Since = old.status.Waiting.Since

@@ -17,7 +17,7 @@ func TestARemovalThatARunningContainerHoldsUpIsStalled(t *testing.T) {
 	err := fmt.Errorf("remove pod web-1: container web-1_previous runs, docker stop web-1_previous ends it: %w", runtime.ErrRunning)
 	for _, op := range []planner.Op{planner.Remove, planner.Forget, planner.DeleteVolume} {
 		for tries, stalled := range map[int]bool{1: false, 2: true} {
-			l := &loop{failing: map[failureKey]failure{{op: op, member: "web-1"}: {err: err, tries: tries}}}
+			l := &loop{d: &Daemon{}, failing: map[failureKey]failure{{op: op, member: "web-1"}: {err: err, tries: tries}}}
 			status := jobspecs.Status{Members: []jobspecs.Member{{Name: "web-1", Ordinal: 1}}}
 			l.tellFailures(&status)
 			if holds(status, jobspecs.CondStalled) != stalled {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/stsd/stsd/daemon/planner"
 	"github.com/stsd/stsd/daemon/store"
@@ -43,7 +42,7 @@ func (d *Daemon) remember(v *store.View) sight {
 	if subnets, err := d.store.Subnets(); err == nil {
 		s.subnet = subnets[key.Namespace]
 	}
-	s.world = d.world(v, time.Now(), nil, rememberedVolumes(key, v.Volumes))
+	s.world = d.world(v, d.now(), nil, rememberedVolumes(key, v.Volumes))
 	s.env = d.env(&s)
 	maps.Copy(s.world.Specs, d.renderings(v, s.env, s.world.Needed(), s.subnet))
 	return s

@@ -214,7 +214,7 @@ func undone(v *store.View, failed *jobspecs.Revision) string {
 // restart makes a revision of the same template, so that every member is made
 // anew by the update block.
 func (d *Daemon) restart(ctx context.Context, v *store.View, r client.RolloutRequest) (client.Result, error) {
-	stamp := time.Now().UTC().Format(time.RFC3339Nano)
+	stamp := d.now().UTC().Format(time.RFC3339Nano)
 	cause := r.Cause
 	if cause == "" {
 		cause = "restarted"
@@ -244,7 +244,7 @@ func (d *Daemon) pause(ctx context.Context, v *store.View, r client.RolloutReque
 	c.intent.Record.Paused = paused
 	if again {
 		c.intent.Resume, c.intent.Record.Halted, c.intent.Record.Rolled = true, nil, nil
-		c.intent.Record.Resumed = time.Now().UTC()
+		c.intent.Record.Resumed = d.now().UTC()
 	}
 	c.compare()
 	words := map[bool]string{true: "paused", false: "resumed"}
@@ -316,7 +316,7 @@ func (d *Daemon) doomed(ctx context.Context, v *store.View, r client.DeleteReque
 	}
 	view := *v
 	view.Record.Deleting = &planner.Deleting{Volumes: r.Volumes}
-	w := d.world(&view, time.Now(), nil, vols)
+	w := d.world(&view, d.now(), nil, vols)
 	var out []string
 	for _, a := range planner.Next(w).Actions {
 		if a.Op == planner.DeleteVolume {

@@ -28,7 +28,7 @@ func maybeAvailable(t *turn, p *runtime.Pod, i *intent) bool {
 		return false
 	case !p.ReadyKnown: // the stored readiness holds
 		return true
-	case p.Ready && p.StartedAt.Before(t.life.began): // ready since before the daemon was
+	case p.Ready && (p.StartedAt.Before(t.life.began) || t.life.rig.clock.set()): // ready since before the daemon was, perhaps
 		return true
 	}
 	return p.Ready && !t.at.Before(p.ReadySince.Add(i.minReady()))
@@ -159,7 +159,7 @@ func (w *witness) judgeCreate(t *turn, i *intent, d deed, say func(int, string, 
 			return
 		}
 		wait := i.duration("recovery")
-		staged := !p.StartedAt.IsZero() && !t.at.Before(p.StartedAt.Add(wait))
+		staged := !p.StartedAt.IsZero() && (!t.at.Before(p.StartedAt.Add(wait)) || w.rig.clock.set()) // who set the clock knows how long it is
 		if o == d.ordinal-1 && wait > 0 && !staged && t.comes(o) {
 			say(3, "%d comes back before recovery_wait has passed for %d", d.ordinal, o)
 		}
@@ -542,14 +542,14 @@ func (w *witness) lookAtMember(i *intent, m *jobspecs.Member) {
 	}
 	since, known := w.false_[m.Name]
 	if !known {
-		w.false_[m.Name] = time.Now()
+		w.false_[m.Name] = w.rig.clock.now()
 		return
 	}
 	bound := lie
 	if m.Ready && !runs {
 		bound = 5 * time.Second
 	}
-	if time.Since(since) > bound {
+	if w.rig.clock.now().Sub(since) > bound {
 		w.say("promise 7: for more than %s status says of %s: %s, ready %v; its container is %s, and it answers: %v", bound, m.Name, m.Phase, m.Ready, c.State, sound)
 	}
 }
@@ -569,7 +569,7 @@ func (w *witness) specOf(i *intent, revision string) setSpec {
 // sound tells whether a running container answers its probes.
 func (w *witness) sound(c *pods.Container) bool {
 	p := images[c.Image]
-	return !p.NeverReady && time.Since(c.StartedAt) >= p.ReadyAfter && p.ExitAfter == 0 && !w.sick[runOf(c)]
+	return !p.NeverReady && w.rig.world.Ran(c.ID) >= p.ReadyAfter && p.ExitAfter == 0 && !w.sick[runOf(c)]
 }
 
 // runOf names one run of a container.

@@ -26,6 +26,7 @@ type rig struct {
 	world   *sim.World
 	witness *witness
 	began   time.Time
+	clock   hostClock
 
 	life  *life // of the daemon; nil before the first
 	lives int
@@ -43,7 +44,8 @@ const forever = 1000 * time.Hour
 
 // newRig is a host with the images of images, and a daemon that runs.
 func newRig(dir string) *rig {
-	r := &rig{dir: dir, began: time.Now()}
+	r := &rig{dir: dir}
+	r.began = r.clock.now()
 	r.witness = newWitness(r)
 	r.start()
 	return r
@@ -73,10 +75,10 @@ func answer(_ string, argv []string) (string, int) {
 
 // start runs the daemon, on the store and the host that are there.
 func (r *rig) start() {
-	l := &life{rig: r, began: time.Now(), done: make(chan struct{})}
+	l := &life{rig: r, began: r.clock.now(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), loopMark{}, true))
 	l.cancel = cancel
-	d, err := daemon.New(daemon.Config{DataDir: r.dir, DNSOff: true, Engine: l.engine, Store: store.Options{NoSync: true, Around: l.commit}})
+	d, err := daemon.New(daemon.Config{DataDir: r.dir, DNSOff: true, Clock: r.clock.now, Engine: l.engine, Store: store.Options{NoSync: true, Around: l.commit}})
 	if err != nil {
 		panic(err) // the folder is ours
 	}
@@ -124,11 +126,11 @@ func (r *rig) pass(d time.Duration) {
 // until lets time pass, at most d, until done; it tells whether it is.
 func (r *rig) until(d time.Duration, done func() bool) bool {
 	r.settle()
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	for end := r.clock.now().Add(d); r.clock.now().Before(end); {
 		if done() {
 			return true
 		}
-		time.Sleep(min(500*time.Millisecond, time.Until(end)))
+		time.Sleep(min(500*time.Millisecond, end.Sub(r.clock.now())))
 		r.settle()
 	}
 	return done()
@@ -137,7 +139,7 @@ func (r *rig) until(d time.Duration, done func() bool) bool {
 // settle waits until nothing happens any more at this moment, and looks.
 func (r *rig) settle() {
 	synctest.Wait()
-	if died := r.life.died(); !died.IsZero() && time.Since(died) >= r.down && !r.witness.restless() {
+	if died := r.life.died(); !died.IsZero() && r.clock.now().Sub(died) >= r.down && !r.witness.restless() {
 		r.revive()
 		synctest.Wait()
 	}
@@ -146,19 +148,19 @@ func (r *rig) settle() {
 
 // note adds a line to the story.
 func (r *rig) note(format string, args ...any) {
-	r.log = append(r.log, fmt.Sprintf("%9.3fs  ", time.Since(r.began).Seconds())+fmt.Sprintf(format, args...))
+	r.log = append(r.log, fmt.Sprintf("%9.3fs  ", r.clock.now().Sub(r.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
 // unrest says that the daemon need not keep up for a while.
 func (r *rig) unrest(d time.Duration) {
-	if until := time.Now().Add(d + 15*time.Second); until.After(r.restless) {
+	if until := r.clock.now().Add(d + 15*time.Second); until.After(r.restless) {
 		r.restless = until
 	}
 }
 
 // calm tells whether nothing has disturbed the daemon lately.
 func (r *rig) calm() bool {
-	return r.up() && time.Now().After(r.restless) && time.Since(r.life.began) > 15*time.Second
+	return r.up() && r.clock.now().After(r.restless) && r.clock.now().Sub(r.life.began) > 15*time.Second
 }
 
 // The verbs of a user. What is refused is told, not a failure; an error that is
@@ -196,9 +198,9 @@ func (r *rig) scale(set string, n int, force bool) error {
 // members is what a user asks of some members, or of all.
 func (r *rig) members(set, do string, ordinals []int) error {
 	defer r.witness.hold()()
-	whole, begun := ordinals == nil, time.Now()
+	whole, begun := ordinals == nil, r.clock.now()
 	res, err := r.life.daemon.ChangeMembers(context.Background(), keyOf(set), client.MembersRequest{Do: do, Ordinals: ordinals})
-	at := moment(begun, err)
+	at := r.moment(begun, err)
 	return r.changed(set, res, err, func(i *intent) {
 		if whole {
 			ordinals = i.ordinals()
@@ -209,19 +211,19 @@ func (r *rig) members(set, do string, ordinals []int) error {
 
 func (r *rig) fresh(set string, ordinal int) error {
 	defer r.witness.hold()()
-	begun := time.Now()
+	begun := r.clock.now()
 	res, err := r.life.daemon.FreshVolume(context.Background(), keyOf(set), client.FreshVolumeRequest{Ordinal: ordinal, Write: client.Write{Yes: true}})
-	at := moment(begun, err)
+	at := r.moment(begun, err)
 	return r.changed(set, res, err, func(i *intent) { r.witness.wish(i, "fresh", []int{ordinal}, true, at) })
 }
 
 // moment is when something that was asked for is stored: when the call returned, or,
 // where the daemon died over it, at the earliest when it began.
-func moment(begun time.Time, err error) time.Time {
+func (r *rig) moment(begun time.Time, err error) time.Time {
 	if err != nil {
 		return begun
 	}
-	return time.Now()
+	return r.clock.now()
 }
 
 func (r *rig) setImage(set, image string) error {
@@ -468,7 +470,7 @@ func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() {
-		l.at = time.Now()
+		l.at = l.rig.clock.now()
 	}
 	l.cancel()
 }

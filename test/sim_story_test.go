@@ -27,6 +27,7 @@ import (
 //	kill NAME | rm NAME | start NAME | freeze NAME | thaw NAME | sicken NAME | heal NAME
 //	rmvolume NAME                    with the containers that hold it
 //	retag IMAGE                      the name means another image from now on
+//	clock DURATION                   the host's wall clock is set forward, or back
 //	reboot DURATION                  the engine ends all containers and is away
 //	disconnect DURATION              the engine is away
 //	crash [down=DURATION]            kill -9 of the daemon
@@ -34,8 +35,8 @@ import (
 //	stop [down=DURATION]             of the daemon, in order
 //	foreign container|volume NAME [stsd=ID]     somebody else's, or another stsd's of a set of the same name
 //
-// The clock of a story only goes on: the bubble of testing/synctest has one, for
-// what is compared and for what is shown, and nobody can step it.
+// How long something takes is measured by the bubble of testing/synctest; what the
+// daemon and the engine take for the time of day is that of the host's clock.
 type story []string
 
 // do is one line of a story.
@@ -70,6 +71,9 @@ func (r *rig) do(line string) {
 		r.disturb(verb, args, opts)
 	case "kill", "rm", "start", "freeze", "thaw", "sicken", "heal", "rmvolume", "retag":
 		r.hand(verb, arg(0))
+	case "clock":
+		r.unrest(60 * time.Second)
+		r.clock.step(duration(arg(0)))
 	case "reboot":
 		r.unrest(duration(arg(0)))
 		r.world.RestartEngine(duration(arg(0)))
@@ -134,12 +138,12 @@ func (r *rig) ask(line, verb string, args []string, opts map[string]string) {
 func (r *rig) disturb(verb string, args []string, opts map[string]string) {
 	switch verb {
 	case "mend":
-		r.slow = sooner(r.slow, time.Now().Add(longest))
+		r.slow = sooner(r.slow, r.clock.now().Add(longest))
 		r.world.Mend()
-		r.restless = time.Now().Add(90 * time.Second)
+		r.restless = r.clock.now().Add(90 * time.Second)
 		return
 	case "slow":
-		r.slow = time.Now().Add(forever)
+		r.slow = r.clock.now().Add(forever)
 		r.world.Latency(strings.TrimPrefix(args[0], "all"), duration(args[1]))
 	case "fail":
 		f := sim.Fault{Verb: args[0], Times: number(or(opts["times"], "1"))}
@@ -286,7 +290,7 @@ func (r *rig) finale() {
 }
 
 func (r *rig) peace() {
-	r.down, r.slow = 0, sooner(r.slow, time.Now().Add(longest))
+	r.down, r.slow = 0, sooner(r.slow, r.clock.now().Add(longest))
 	r.world.Mend()
 	r.life.spare()
 	r.settle()
@@ -305,7 +309,7 @@ func (r *rig) peace() {
 	}
 	clear(r.witness.sick)
 	r.life.volumesChanged()
-	r.restless = time.Now().Add(90 * time.Second)
+	r.restless = r.clock.now().Add(90 * time.Second)
 	r.until(time.Minute, func() bool { return r.life.daemon.Ready() == nil })
 }
 
@@ -448,7 +452,12 @@ func invent(seed uint64) story {
 		s = append(s, line)
 	}
 	s = slices.Insert(s, 5+g.IntN(len(s)-5), g.crash("crash"))
-	return slices.Insert(s, 2+g.IntN(len(s)-5), g.crash("crash-at "+strconv.Itoa(1+g.IntN(12))+g.pick(" when=before", " when=after")))
+	s = slices.Insert(s, 2+g.IntN(len(s)-5), g.crash("crash-at "+strconv.Itoa(1+g.IntN(12))+g.pick(" when=before", " when=after")))
+	if some := rand.New(rand.NewPCG(seed, 2)); some.IntN(4) == 0 {
+		by := []string{"-90m", "-90m", "-3s", "3s", "90m", "48h"}
+		s = slices.Insert(s, 3+some.IntN(len(s)-3), "clock "+by[some.IntN(len(by))])
+	}
+	return s
 }
 
 type inventor struct {

@@ -26,12 +26,12 @@ func (l *life) engine(id string, h daemon.Hooks) (daemon.Parts, error) {
 	l.hooks = h
 	r := l.rig
 	if r.world == nil {
-		r.world = sim.New(sim.Config{Daemon: id})
+		r.world = sim.New(sim.Config{Daemon: id, Clock: r.clock.now})
 		for ref, p := range images {
 			r.world.Program(ref, p)
 		}
 	}
-	agent := pods.New(pods.Config{Host: wire{r.world.Host(), l}, Daemon: id, Probes: 2})
+	agent := pods.New(pods.Config{Host: wire{r.world.Host(), l}, Daemon: id, Probes: 2, Clock: r.clock.now})
 	return daemon.Parts{
 		Engine: desk{sim.Engine{Engine: agent, World: r.world}, l}, Volumes: shelf{r.world.Volumes(), l}, Run: agent.Run,
 		Name: func(context.Context) (string, error) { return "sim", nil },

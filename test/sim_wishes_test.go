@@ -204,7 +204,7 @@ func (w *witness) judgeLeaving(t *turn, i *intent, say func(int, string, ...any)
 		}
 		said := false
 		for _, e := range w.rig.world.Execs() {
-			said = said || e.Env["STSD_REASON"] == jobspecs.OnLeave && e.Env["STSD_MEMBER"] == p.Name && e.Code == 0 && !e.At.Before(p.CreatedAt)
+			said = said || e.Env["STSD_REASON"] == jobspecs.OnLeave && e.Env["STSD_MEMBER"] == p.Name && e.Code == 0 && (!e.At.Before(p.CreatedAt) || w.rig.clock.set())
 		}
 		w.reached["leave hook asked"]++
 		if !said {

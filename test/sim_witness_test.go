@@ -129,7 +129,7 @@ func (w *witness) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(w.complaints, text) {
 		w.complaints = append(w.complaints, text)
-		w.rig.log = append(w.rig.log, fmt.Sprintf("%9.3fs  BROKEN: %s", time.Since(w.rig.began).Seconds(), text))
+		w.rig.log = append(w.rig.log, fmt.Sprintf("%9.3fs  BROKEN: %s", w.rig.clock.now().Sub(w.rig.began).Seconds(), text))
 	}
 }
 
@@ -148,7 +148,7 @@ func (w *witness) applied(s setSpec, res client.Result) {
 	defer w.mu.Unlock()
 	n, _ := strconv.Atoi(s.get("replicas"))
 	start, _ := strconv.Atoi(s.get("start"))
-	next := intent{at: time.Now(), spec: s, replicas: n, start: start, update: res.Revision}
+	next := intent{at: w.rig.clock.now(), spec: s, replicas: n, start: start, update: res.Revision}
 	if last := w.intent(s.set); last != nil && !last.gone {
 		next.paused, next.stopped = last.paused, maps.Clone(last.stopped)
 		if last.spec.hcl() == s.hcl() {
@@ -166,7 +166,7 @@ func (w *witness) changed(set, revision string, edit func(*intent)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next := *w.intent(set)
-	next.at, next.forced, next.stopped = time.Now(), false, maps.Clone(next.stopped)
+	next.at, next.forced, next.stopped = w.rig.clock.now(), false, maps.Clone(next.stopped)
 	if revision != "" {
 		next.update = revision
 	}
@@ -223,7 +223,7 @@ func (w *witness) forget(set string) {
 		return
 	}
 	next := *last
-	next.at, next.gone = time.Now(), true
+	next.at, next.gone = w.rig.clock.now(), true
 	w.intents[set] = append(w.intents[set], next)
 	for _, d := range w.rig.world.Disks() {
 		if d.Labels[jobspecs.LabelSet] == set && d.Labels[jobspecs.LabelDaemon] == w.rig.world.Daemon() &&
@@ -257,8 +257,8 @@ func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error)
 	defer w.mu.Unlock()
 	w.steps++
 	w.close(key.Name, err == nil)
-	if !w.busy[key.Name].Equal(time.Now()) {
-		w.busy[key.Name], w.count[key.Name] = time.Now(), 0
+	if !w.busy[key.Name].Equal(w.rig.clock.now()) {
+		w.busy[key.Name], w.count[key.Name] = w.rig.clock.now(), 0
 	}
 	if w.count[key.Name]++; w.count[key.Name] > 500 && !w.spins {
 		w.say("promise 8: the loop of %s looks again and again and no time passes", key.Name)
@@ -268,7 +268,7 @@ func (w *witness) turn(l *life, key jobspecs.Key, list []runtime.Pod, err error)
 	if err != nil {
 		return
 	}
-	t := &turn{set: key.Name, at: time.Now(), life: l, pods: map[int]runtime.Pod{}, data: map[string]int{}, disks: map[string]bool{}}
+	t := &turn{set: key.Name, at: w.rig.clock.now(), life: l, pods: map[int]runtime.Pod{}, data: map[string]int{}, disks: map[string]bool{}}
 	for _, p := range list {
 		t.pods[p.Ordinal] = p
 	}
@@ -310,7 +310,7 @@ func (w *witness) hold() (release func()) {
 	w.before = w.rig.generations()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asking, w.askedAt = true, time.Now()
+	w.asking, w.askedAt = true, w.rig.clock.now()
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -440,7 +440,7 @@ func (w *witness) deletes(name string) {
 			w.say("promise 2: volume %s is deleted while %s runs", name, c.Name)
 		}
 	}
-	at := time.Now()
+	at := w.rig.clock.now()
 	if t := w.turns[set]; t != nil {
 		at = t.at
 	}

@@ -113,13 +113,17 @@ func (w *World) hint(p *Plan, s, blocker *slot, wait *Wait) {
 	if w.Members[s.ordinal].Used || pod == nil || pod.StartedAt.IsZero() || pod.Ready || pod.Phase != runtime.Running {
 		return
 	}
-	if at := pod.StartedAt.Add(patience); w.Now.Before(at) {
+	if at := pod.StartedAt.Add(patience); w.Now.Before(at) && !w.unborn(pod) {
 		p.wakeAt(at)
 		return
 	}
 	wait.NeedsPeers = true
 	wait.For += fmt.Sprintf("; if %s needs its peers to become ready, write pod_management = \"parallel\"", blocker.name)
 }
+
+// unborn tells whether a pod is to start in the future: the host's clock was set back
+// since, and nobody knows how long it has run.
+func (w *World) unborn(p *runtime.Pod) bool { return p.StartedAt.After(w.Now) }
 
 // recovers tells whether a missing member was available with this revision.
 func (w *World) recovers(s *slot) bool {
@@ -134,7 +138,7 @@ func (w *World) staged(p *Plan, s, before *slot) bool {
 	}
 	if !before.missing() && !before.gone() && !before.pod.StartedAt.IsZero() {
 		open := before.pod.StartedAt.Add(w.Set.RecoveryWait)
-		if !w.Now.Before(open) {
+		if !w.Now.Before(open) || w.unborn(before.pod) {
 			return true
 		}
 		p.wakeAt(open)

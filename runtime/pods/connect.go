@@ -166,7 +166,7 @@ func (p *pod) knows(id string) bool {
 // add makes a pod; e.mu is held.
 func (e *Engine) add(name runtime.PodName, w PodWorld) *pod {
 	w.Daemon = e.daemon
-	p := newPod(e.host, &e.limits, func() { e.hints.hint(w.Set) }, w)
+	p := newPod(e.host, e.clock, &e.limits, func() { e.hints.hint(w.Set) }, w)
 	e.pods[name] = p
 	return p
 }

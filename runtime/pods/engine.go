@@ -23,12 +23,15 @@ type Config struct {
 	Probes int
 	// Parallel is how many short calls the host gets at once. Default: 32.
 	Parallel int
+	// Clock is the host's. nil: time.Now.
+	Clock runtime.Clock
 }
 
 // Engine is a runtime.Engine on one Host.
 type Engine struct {
 	host   Host
 	daemon string
+	clock  runtime.Clock
 	limits limits
 	hints  hints
 
@@ -47,7 +50,7 @@ var _ runtime.Engine = (*Engine)(nil)
 // New makes an engine that is not connected yet: Run does that.
 func New(c Config) *Engine {
 	return &Engine{
-		host: c.Host, daemon: c.Daemon,
+		host: c.Host, daemon: c.Daemon, clock: c.Clock,
 		limits: limits{
 			calls: make(chan struct{}, or(c.Parallel, 32)),
 			execs: make(chan struct{}, or(c.Probes, max(1, goruntime.NumCPU()/2))),

@@ -79,7 +79,7 @@ func (p *pod) hook(life context.Context, world *PodWorld, block, kind string, un
 	ctx := life
 	if kind == PreStop {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(life, until)
+		ctx, cancel = context.WithTimeout(life, until.Sub(p.clock.Now()))
 		defer cancel()
 	}
 	err := p.host.Hook(ctx, s.target(), s.hookCall(kind))

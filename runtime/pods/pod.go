@@ -17,6 +17,7 @@ import (
 // check; whoever learns something notes it in world through change.
 type pod struct {
 	host   Host
+	clock  runtime.Clock
 	limits *limits
 	hint   func() // the pod's set changed
 
@@ -63,10 +64,10 @@ func (l *limits) enterExec(ctx context.Context) (leave func(), err error) {
 }
 
 // newPod is a pod of which nothing is known yet but its name.
-func newPod(host Host, l *limits, hint func(), w PodWorld) *pod {
-	w.CreatedAt = time.Now()
+func newPod(host Host, clock runtime.Clock, l *limits, hint func(), w PodWorld) *pod {
+	w.CreatedAt = clock.Now()
 	return &pod{
-		host: host, limits: l, hint: hint, kick: make(chan struct{}, 1), world: w,
+		host: host, clock: clock, limits: l, hint: hint, kick: make(chan struct{}, 1), world: w,
 		cancel: map[string]context.CancelFunc{}, hooks: map[string]context.CancelFunc{},
 	}
 }
@@ -74,7 +75,7 @@ func newPod(host Host, l *limits, hint func(), w PodWorld) *pod {
 // change notes something and shows it: when it returns, List shows it too.
 func (p *pod) change(f func(*PodWorld)) {
 	p.mu.Lock()
-	p.world.Now = time.Now()
+	p.world.Now = p.clock.Now()
 	f(&p.world)
 	plan := p.world.turn(p.world.Now)
 	obsolete := p.obsolete(plan)
@@ -130,7 +131,7 @@ func (p *pod) run(ctx context.Context) {
 		p.ask(lives, world, plan, &work)
 		alarm.Stop()
 		if !plan.Wake.IsZero() {
-			alarm.Reset(time.Until(plan.Wake))
+			alarm.Reset(plan.Wake.Sub(p.clock.Now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -243,7 +244,7 @@ func (l lives) end() {
 func (p *pod) turn(ctx context.Context, lives lives, work *sync.WaitGroup) (world *PodWorld, plan PodPlan, fresh []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	plan = p.world.turn(time.Now())
+	plan = p.world.turn(p.clock.Now())
 	for i, part := range plan.Parts {
 		s := p.world.at(i)
 		for _, k := range part.Checks {
@@ -364,7 +365,7 @@ func (p *pod) inspect(ctx context.Context, id string) (*Container, error) {
 // progress shows how a pull fares, twice a second at most.
 func (p *pod) progress(block, said string) {
 	p.mu.Lock()
-	now := time.Now()
+	now := p.clock.Now()
 	quiet := now.Sub(p.said) < 500*time.Millisecond
 	if !quiet {
 		p.said = now

@@ -46,7 +46,7 @@ func (w *World) answer(b *box, t pods.Target, probe jobspecs.Probe) (said string
 	case b.sick != "":
 		err = errors.New(b.sick)
 	case b.image.program.Answer != nil:
-		return b.said(probe), b.image.program.Answer(probe, time.Since(b.c.StartedAt))
+		return b.said(probe), b.image.program.Answer(probe, time.Since(b.began))
 	case !b.ready():
 		err = errors.New("connection refused")
 	}
@@ -58,7 +58,7 @@ func (w *World) answer(b *box, t pods.Target, probe jobspecs.Probe) (said string
 
 func (b *box) ready() bool {
 	p := &b.image.program
-	return !p.NeverReady && time.Since(b.c.StartedAt) >= p.ReadyAfter
+	return !p.NeverReady && time.Since(b.began) >= p.ReadyAfter
 }
 
 // said is the first line of the output of an exec.

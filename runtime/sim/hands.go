@@ -50,7 +50,7 @@ func (w *World) Duplicate(name, as string) {
 			return
 		}
 		c := b.c
-		c.ID, c.Name, c.Address, c.Address6, c.Published, c.CreatedAt = w.id("c"), as, netip.Addr{}, netip.Addr{}, nil, time.Now()
+		c.ID, c.Name, c.Address, c.Address6, c.Published, c.CreatedAt = w.id("c"), as, netip.Addr{}, netip.Addr{}, nil, w.stamp()
 		d := &box{c: c, spec: b.spec, image: b.image, volumes: b.volumes}
 		d.beside = len(w.twins(d)) > 0
 		w.boxes[c.ID], w.names[as] = d, d
@@ -142,7 +142,7 @@ func (w *World) RemoveVolume(name string) {
 func (w *World) ForeignContainer(name string, address netip.Addr, labels map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &box{image: &image{runs: map[string]int{}}, c: pods.Container{ID: w.id("f"), Name: name, Labels: labels, Image: "foreign", Address: address, CreatedAt: time.Now()}}
+	b := &box{image: &image{runs: map[string]int{}}, c: pods.Container{ID: w.id("f"), Name: name, Labels: labels, Image: "foreign", Address: address, CreatedAt: w.stamp()}}
 	w.boxes[b.c.ID], w.names[name] = b, b
 	w.start(b)
 }

@@ -141,7 +141,7 @@ func (w *World) create(spec pods.ContainerSpec) (string, error) {
 	b := &box{spec: spec, image: im, volumes: mounted, ports: ports(&spec)}
 	b.c = pods.Container{
 		ID: w.id("c"), Name: spec.Name, Labels: maps.Clone(spec.Labels), State: "created",
-		Image: spec.Main.Image, ImageID: im.id, CreatedAt: time.Now(),
+		Image: spec.Main.Image, ImageID: im.id, CreatedAt: w.stamp(),
 	}
 	for _, p := range b.ports {
 		if p.Host != 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stsd/stsd/jobspecs"
+	"github.com/stsd/stsd/runtime"
 	"github.com/stsd/stsd/runtime/pods"
 )
 
@@ -22,12 +23,16 @@ type Config struct {
 	// Pool is where the networks of namespaces are cut from, in /22. Default:
 	// 10.87.0.0/16.
 	Pool netip.Prefix
+	// Clock is the host's, for what an engine says of times. nil: time.Now. How long
+	// something takes is not measured by it.
+	Clock runtime.Clock
 }
 
 // World is one container host.
 type World struct {
 	daemon string
 	pool   netip.Prefix
+	clock  runtime.Clock
 
 	mu         sync.Mutex
 	boxes      map[string]*box // by id
@@ -62,6 +67,7 @@ type box struct {
 	run      int           // counts its starts
 	joined   int           // the run of its sandbox that it joined
 	ended    chan struct{} // of this run
+	began    time.Time     // when it did, whatever the host's clock was set to
 	sick     string
 	says     string
 	ports    []jobspecs.Port
@@ -102,7 +108,7 @@ func New(c Config) *World {
 		c.Pool = netip.MustParsePrefix("10.87.0.0/16")
 	}
 	return &World{
-		daemon: c.Daemon, pool: c.Pool,
+		daemon: c.Daemon, pool: c.Pool, clock: c.Clock,
 		boxes: map[string]*box{}, names: map[string]*box{}, volumes: map[string]*Disk{},
 		images: map[string]*image{}, ids: map[string]*image{}, networks: map[string]netip.Prefix{},
 		foreign: map[string]string{}, missing: map[string]bool{}, watchers: map[*watcher]bool{}, latency: map[string]time.Duration{}, steps: map[step]bool{},
@@ -111,6 +117,9 @@ func New(c Config) *World {
 
 // Daemon is the id whose objects are ours.
 func (w *World) Daemon() string { return w.daemon }
+
+// stamp is a time as an engine says it: by its wall clock alone.
+func (w *World) stamp() time.Time { return w.clock.Now().Round(0) }
 
 func (w *World) id(kind string) string {
 	w.serial++
@@ -121,9 +130,10 @@ func (w *World) id(kind string) string {
 func (w *World) start(b *box) {
 	p := &b.image.program
 	b.run++
+	b.began = time.Now()
 	b.ended = make(chan struct{})
 	b.sick, b.says = "", p.Says
-	b.c.State, b.c.StartedAt, b.c.FinishedAt, b.c.ExitCode, b.c.OOMKilled = "running", time.Now(), time.Time{}, 0, false
+	b.c.State, b.c.StartedAt, b.c.FinishedAt, b.c.ExitCode, b.c.OOMKilled = "running", w.stamp(), time.Time{}, 0, false
 	b.c.PostStarted, b.c.Error = false, ""
 	if sandbox := w.boxes[b.spec.Sandbox]; sandbox != nil {
 		b.joined = sandbox.run
@@ -177,7 +187,7 @@ func (w *World) later(b *box, d time.Duration, code int, oom bool) {
 
 // exit ends a running box; w.mu is held.
 func (w *World) exit(b *box, code int, oom bool) {
-	b.c.State, b.c.ExitCode, b.c.OOMKilled, b.c.FinishedAt = "exited", code, oom, time.Now()
+	b.c.State, b.c.ExitCode, b.c.OOMKilled, b.c.FinishedAt = "exited", code, oom, w.stamp()
 	b.c.PostStarted, b.c.Joined = false, nil
 	b.say(fmt.Sprintf("ended with %d", code))
 	close(b.ended)
@@ -246,6 +256,17 @@ func (w *World) Container(name string) (c pods.Container, ok bool) {
 		return c, false
 	}
 	return b.c, true
+}
+
+// Ran is how long the current run of a container has lasted, or the last one since it
+// began, whatever the host's clock was set to; zero where there is no such container.
+func (w *World) Ran(id string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.boxes[id]; b != nil && !b.began.IsZero() {
+		return time.Since(b.began)
+	}
+	return 0
 }
 
 // String is one line for each container: "web-0 running".
