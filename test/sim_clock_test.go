@@ -1,11 +1,14 @@
 package test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/stsd/stsd/jobspecs"
 )
 
 // hostClock is the wall clock of a host, which somebody may set. As on a real host,
@@ -69,6 +72,61 @@ func TestASteppedClockIsThatOfAHost(t *testing.T) {
 		}
 		if got := before.Add(time.Minute); !got.Equal(c.now()) {
 			t.Errorf("a minute later it is not %s", got)
+		}
+	})
+}
+
+// Members that were available before the clock was set back, and the daemon started
+// again, are so a moment later, and a rollout goes on.
+func TestAClockThatIsSetBackHoldsUpNobody(t *testing.T) {
+	for _, spec := range []string{"", " minready=4s", " recovery=40s"} {
+		inRig(t, func(t *testing.T, r *rig) {
+			r.tells("apply web"+spec, "pass 1m")
+			before := r.runs()
+			r.tells("crash", "clock -90m", "pass 40s")
+			r.rest(t, time.Second)
+			r.tells("crash down=2s", "clock -90m", "pass 40s")
+			r.rest(t, time.Second)
+			r.same(t, before, "web-0", "web-1", "web-2")
+			r.tells("image web app:2", "clock -90m", "kill web-0", "crash")
+			r.rest(t, 3*time.Minute)
+		})
+	}
+}
+
+// A clock that is set forward takes no time from a member that is starting, in a
+// daemon that goes on running.
+func TestAClockThatIsSetForwardEndsNoDeadline(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		r.tells("apply web deadline=1m failure=rollback", "pass 1m", "image web slow:1", "pass 3s", "clock 90m", "pass 3s", "clock 48h")
+		r.rest(t, 5*time.Minute)
+		s, _ := r.status("web")
+		for _, c := range s.Conditions {
+			if c.Type == jobspecs.CondRolledBack && c.Status {
+				t.Errorf("%s: %s", c.Reason, c.Message)
+			}
+		}
+	})
+}
+
+// min_ready is a time that passes, whatever the clock shows.
+func TestAClockThatIsSetForwardDoesNotMakeAvailable(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		r.tells("apply web minready=20s manage=parallel", "pass 10s", "clock 90m", "pass 5s")
+		if s, _ := r.status("web"); s.AvailableReplicas != 0 || s.ReadyReplicas != 3 {
+			t.Errorf("after 15s of 20s %d are available and %d ready", s.AvailableReplicas, s.ReadyReplicas)
+		}
+		r.rest(t, 20*time.Second)
+	})
+}
+
+// A deadline that began before the clock was set back ends all the same.
+func TestAClockThatIsSetBackPutsOffNoDeadline(t *testing.T) {
+	inRig(t, func(t *testing.T, r *rig) {
+		r.tells("apply web deadline=40s failure=rollback", "pass 1m", "image web never:1", "pass 20s", "crash down=2s", "clock -90m", "pass 2m")
+		s, _ := r.status("web")
+		if !slices.ContainsFunc(s.Conditions, func(c jobspecs.Condition) bool { return c.Type == jobspecs.CondRolledBack && c.Status }) {
+			t.Errorf("two minutes later it is not rolled back: %+v", s.Conditions)
 		}
 	})
 }

@@ -35,6 +35,7 @@ type witness struct {
 	waiting    []func()                    // judgements that wait for its end
 	past       map[string]*ordinals
 	held       map[string]int       // volume that held data, as the daemon saw → serial
+	condemned  map[string]int       // volume whose deletion a turn may have decided, which is then carried out → serial
 	deleted    map[int]bool         // serials of volumes that the daemon deleted
 	former     map[string]whose     // volume of a set that was deleted
 	doomed     map[string]bool      // volume whose deletion was allowed once
@@ -113,7 +114,7 @@ type ordinals struct {
 
 func newWitness(r *rig) *witness {
 	return &witness{
-		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, deleted: map[int]bool{}, former: map[string]whose{},
+		rig: r, intents: map[string][]intent{}, turns: map[string]*turn{}, disks: map[string][]volumes.Volume{}, past: map[string]*ordinals{}, held: map[string]int{}, condemned: map[string]int{}, deleted: map[int]bool{}, former: map[string]whose{},
 		doomed: map[string]bool{}, foreign: map[string]string{}, sick: map[string]bool{}, ordered: map[string]bool{}, false_: map[string]time.Time{},
 		asks: map[string]wish{}, busy: map[string]time.Time{}, count: map[string]int{}, reached: map[string]int{},
 	}
@@ -328,6 +329,7 @@ func (w *witness) learn(t *turn, whole bool) {
 		return
 	}
 	w.hasAgain(t)
+	w.condemn(t)
 	for o, pod := range t.pods {
 		if pod.Revision != "" { // unknown: found without a container
 			p.last[o] = pod.Revision
@@ -381,6 +383,25 @@ func (w *witness) hasAgain(t *turn) {
 			delete(w.former, name)
 		case some:
 			w.former[name] = perhaps
+		}
+	}
+}
+
+// condemn notes of which volumes the turn may have decided that they go. One with which
+// its member runs still is not among them.
+func (w *witness) condemn(t *turn) {
+	for name := range t.disks {
+		d, ok := w.rig.world.Disk(name)
+		if !ok {
+			continue
+		}
+		ordinal := number(d.Labels[jobspecs.LabelOrdinal])
+		goes := func(i intent) bool { return i.reclaims(d.Labels[jobspecs.LabelClaim], ordinal) }
+		switch {
+		case slices.ContainsFunc(w.inForce(t.set, t.at), goes):
+			w.condemned[name] = d.Serial
+		case !t.pods[ordinal].StartedAt.IsZero():
+			delete(w.condemned, name)
 		}
 	}
 }
@@ -444,7 +465,7 @@ func (w *witness) deletes(name string) {
 	if t := w.turns[set]; t != nil {
 		at = t.at
 	}
-	allowed := w.doomed[name] || w.asks[jobspecs.MemberName(set, ordinal)].fresh
+	allowed := w.doomed[name] || w.condemned[name] == disk.Serial || w.asks[jobspecs.MemberName(set, ordinal)].fresh
 	w.reached["action: delete volume"]++
 	w.reached["op: "+string(planner.DeleteVolume)]++
 	w.doomed[name] = true

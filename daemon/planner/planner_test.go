@@ -650,6 +650,17 @@ func BenchmarkNext10000(b *testing.B) {
 	}
 }
 
+// recovery_wait ends with a predecessor whose start lies in the future: the clock was
+// set back since.
+func TestRecoveryWaitDoesNotWaitForAClock(t *testing.T) {
+	for at, want := range map[time.Duration]string{-time.Second: "", time.Hour: "create web-1 (recovery)"} {
+		before := pod(0, "r1", func(p *runtime.Pod) { p.Ready, p.StartedAt = false, now.Add(at) })
+		if got := Next(world(once("r1", 0, 1, 2), recoveryWait(time.Minute), before)).String(); got != want {
+			t.Errorf("started in %s: %q, want %q", at, got, want)
+		}
+	}
+}
+
 // A member that was to be made with an older revision, and never was, is made with the
 // new one; one that was comes back as it was.
 func TestWhatAMemberThatIsMissingIsMadeOf(t *testing.T) {
