@@ -7,40 +7,34 @@ import (
 	"github.com/stsd/stsd/daemon/store"
 )
 
-// The clock of a host may be set, by hand or when it wakes up. Times that this process
-// made are compared by its monotonic clock, which nobody sets, and keep it here when
-// they come back from the state file. Of times that another one stored only the wall
-// clock is known: one that lies in the future is of before the clock was set back, and
-// counts as now.
+// The clock of a host may be set, by hand or when it wakes up. Times that were stored
+// have lost the reading of the monotonic clock, which nobody sets. Those that this
+// process made get it back when they are read; those of another one are given one when
+// they are read first, and one that lies in the future then is of before the clock was
+// set back, and counts as now.
 
 // inTime gives the stored members of a look their times, and stores those that had to
 // be mended.
 func (l *loop) inTime(v *store.View, now time.Time) error {
 	mended := map[int]planner.Member{}
-	for o, m := range v.Members {
-		m = eachTime(m, l.made[o], func(stored, made time.Time) time.Time {
-			if made.Equal(stored) {
+	for o, stored := range v.Members {
+		m := eachTime(stored, l.made[o], func(stored, made time.Time) time.Time {
+			switch {
+			case stored.IsZero():
+				return stored
+			case made.Equal(stored):
 				return made
-			}
-			return stored
-		})
-		v.Members[o] = m
-		past := eachTime(m, m, func(t, _ time.Time) time.Time {
-			if t.After(now) {
+			case stored.After(now):
 				return now
 			}
-			return t
+			return now.Add(stored.Sub(now))
 		})
-		if !same(past, m) {
-			mended[o], v.Members[o] = past, past
+		if !same(m, stored) {
+			mended[o] = m
 		}
+		v.Members[o], l.made[o] = m, m
 	}
-	if len(mended) == 0 {
-		return nil
-	}
-	err := l.d.store.Learn(l.key, store.Facts{Members: mended})
-	l.keep(mended)
-	return err
+	return l.d.store.Learn(l.key, store.Facts{Members: mended})
 }
 
 // keep remembers the times of members as this process made them.

@@ -53,7 +53,7 @@ func (l *loop) look(ctx context.Context) (sight, error) {
 	if err := l.inTime(&s.view, now); err != nil {
 		return s, err
 	}
-	s.world = l.d.world(&s.view, now, l.overlay(pods, s.view.Members, now), vols)
+	s.world = l.d.world(&s.view, now, l.overlay(pods, s.view.Members), vols)
 	s.env = l.d.env(&s)
 	l.heedOthers(uses(&s.view), s.world.Set.StartAfter)
 	s.world.After = l.d.unavailable(s.world.Set)
@@ -147,16 +147,13 @@ type readiness struct{ engine, stored time.Time }
 
 // overlay gives pods whose readiness the engine does not know yet the one that
 // is stored; it holds until a probe contradicts.
-func (l *loop) overlay(pods []runtime.Pod, members map[int]planner.Member, now time.Time) []runtime.Pod {
+func (l *loop) overlay(pods []runtime.Pod, members map[int]planner.Member) []runtime.Pod {
 	out := make([]runtime.Pod, len(pods))
 	copy(out, pods)
 	for i := range out {
 		p := &out[i]
 		stored := members[p.Ordinal].ReadySince
 		known, met := l.since[p.Ordinal]
-		if known.stored.After(now) { // the clock was set back
-			known.stored = now
-		}
 		switch {
 		case !p.ReadyKnown:
 			assume(p, stored)
