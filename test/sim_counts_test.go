@@ -21,6 +21,13 @@ import (
 // ops are all verbs of a plan.
 var ops = []planner.Op{planner.CreateVolume, planner.DeleteVolume, planner.Create, planner.Refresh, planner.Stop, planner.Remove, planner.RunHook, planner.Forget}
 
+// verbs are all of a story.
+var verbs = []string{
+	"apply", "scale", "image", "undo", "pause", "resume", "restart", "delete", "force", "restart-now", "stop-member", "start-member", "fresh",
+	"pass", "fail", "slow", "mend", "kill", "rm", "start", "freeze", "thaw", "sicken", "heal", "rmvolume", "retag", "clock", "reboot", "disconnect",
+	"crash", "crash-at", "stop", "foreign",
+}
+
 // conds are all conditions of a set.
 var conds = []string{jobspecs.CondAvailable, jobspecs.CondProgressing, jobspecs.CondStalled, jobspecs.CondPaused, jobspecs.CondRolledBack, jobspecs.CondDegraded}
 
@@ -76,6 +83,9 @@ func kindOfWait(text string) string {
 
 // needed is all that a long run reaches at least once.
 func needed() (out []string) {
+	for _, verb := range verbs {
+		out = append(out, "step: "+verb)
+	}
 	for _, op := range ops {
 		out = append(out, "op: "+string(op))
 	}

@@ -287,20 +287,6 @@ func (w *witness) judgeOrder(t *turn, i *intent, stops map[int]bool, say func(in
 	}
 }
 
-// bereft tells whether a pod cannot run since a volume of it is gone: it ends so that it is
-// made anew, with the missing ones.
-func bereft(t *turn, i *intent, ordinal int) bool {
-	if t.pods[ordinal].Phase != runtime.Failed {
-		return false
-	}
-	for _, c := range i.spec.claims() {
-		if !t.disks[jobspecs.VolumeName(jobspecs.DefaultNamespace, c.name, t.set, ordinal)] {
-			return true
-		}
-	}
-	return false
-}
-
 // judgeFilling: nothing is stopped while a member that may be made is not.
 func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)) {
 	if t.life.dead() {
@@ -308,9 +294,9 @@ func (w *witness) judgeFilling(t *turn, i *intent, say func(int, string, ...any)
 	}
 	made, stopped := map[int]bool{}, false
 	for _, d := range t.deeds {
-		_, there := t.pods[d.ordinal]
+		p, there := t.pods[d.ordinal]
 		switch {
-		case d.verb == "stop" && i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal) || bereft(t, i, d.ordinal)):
+		case d.verb == "stop" && i.fits(d.ordinal) && (i.down(d.ordinal) || w.wishedNow(t, d.ordinal) || w.bereft(t, i, &p)):
 		case d.verb == "stop":
 			stopped = true
 		case !there && strings.HasPrefix(d.verb, "create"):

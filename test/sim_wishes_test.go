@@ -145,9 +145,8 @@ func (w *witness) standsStill(set string) bool {
 }
 
 // noteRollback takes over that the daemon took a rollout back by itself, which status
-// has to say.
-//
-// unsure tells that there may have been one, and that something else was stored since.
+// has to say; unsure tells that there may have been one, and that something else was
+// stored since.
 func (w *witness) noteRollback(t *turn) (unsure bool) {
 	last := w.intent(t.set)
 	s, ok := w.rig.status(t.set)
