@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing/synctest"
 	"time"
 
@@ -78,7 +79,14 @@ func (r *rig) start() {
 	l := &life{rig: r, began: r.clock.now(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), loopMark{}, true))
 	l.cancel = cancel
-	d, err := daemon.New(daemon.Config{DataDir: r.dir, DNSOff: true, Clock: r.clock.now, Engine: l.engine, Store: store.Options{NoSync: true, Around: l.commit}})
+	cfg := daemon.Config{DataDir: r.dir, DNSOff: true, Clock: r.clock.now, Engine: l.engine, Store: store.Options{NoSync: true, Around: l.commit}}
+	d, err := daemon.New(cfg)
+	for tries := 0; errors.Is(err, store.ErrInUse) && tries < 500; tries++ {
+		// A child that another test has just forked has the file open, and locked, until it
+		// runs its program. That takes no time of the bubble.
+		_ = syscall.Nanosleep(&syscall.Timespec{Nsec: int64(10 * time.Millisecond)}, nil)
+		d, err = daemon.New(cfg)
+	}
 	if err != nil {
 		panic(err) // the folder is ours
 	}

@@ -154,7 +154,7 @@ func (w *witness) noteRollback(t *turn) (unsure bool) {
 		return false
 	}
 	if s.ObservedGeneration < s.Generation {
-		return last.spec.get("failure") == jobspecs.FailRollback
+		return w.mayHaveFailed(t.set)
 	}
 	if s.UpdateRevision == last.update {
 		return false
@@ -168,6 +168,22 @@ func (w *witness) noteRollback(t *turn) (unsure bool) {
 		}
 	}
 	return false
+}
+
+// mayHaveFailed tells whether the wanted revision may have missed a deadline that it
+// had, and may be taken back for it.
+func (w *witness) mayHaveFailed(set string) bool {
+	all := w.intents[set]
+	update, now := all[len(all)-1].update, w.rig.clock.now()
+	rolls, late := false, w.rig.clock.set()
+	for n := len(all) - 1; n >= 0 && all[n].update == update; n-- {
+		rolls = rolls || all[n].spec.get("failure") == jobspecs.FailRollback
+		for _, i := range all[n:] {
+			d := i.duration("deadline")
+			late = late || d > 0 && now.Sub(all[n].at) >= d
+		}
+	}
+	return rolls && late
 }
 
 // judgeGuard: no voluntary stop takes the set below its guard.

@@ -20,7 +20,7 @@ var simImages = map[string]sim.Program{
 	"stsd-demo:2":   {Exec: simDemo},
 	"slow:1":        {ReadyAfter: time.Second},
 	"never-ready:1": {NeverReady: true},
-	"crash:1":       {ExitAfter: 10 * time.Millisecond, ExitCode: 1},
+	"crash:1":       {ExitAfter: 10 * time.Millisecond, ExitCode: 1, NeverReady: true}, // it ends before it serves
 	"done:1":        {ExitAfter: 10 * time.Millisecond},
 }
 
