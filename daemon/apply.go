@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -96,9 +97,14 @@ func (d *Daemon) Plan(ctx context.Context, r client.ApplyRequest) (client.PlanRe
 		return resp, err
 	}
 	for _, c := range changes {
+		c.force(r.Write)
 		p, err := d.plan(ctx, c)
 		if err != nil {
 			return resp, err
+		}
+		var refused *client.Problem
+		if errors.As(d.spare(ctx, c, r.Write), &refused) {
+			p.Warnings = append(p.Warnings, "apply will be refused by the guard: "+refused.Detail)
 		}
 		resp.Plans = append(resp.Plans, p)
 	}
@@ -139,7 +145,10 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest, m *making) 
 			if err != nil {
 				return nil, nil, err
 			}
-			c.notes = append(c.notes, kept...)
+			if err := d.apart(ctx, c, changes); err != nil {
+				return nil, nil, err
+			}
+			c.notes, c.known = append(c.notes, kept...), known
 			changes = append(changes, c)
 		}
 	}
@@ -167,16 +176,25 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 	if draft == nil {
 		return nil, nil, ds, nil
 	}
-	vars := maps.Clone(in.Vars)
+	in.Vars, notes = d.keptVars(draft, in, namespace)
+	values, said, err := d.secrets(draft, namespace, m)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	in.Secrets = values
+	f, ds = readings.parse(scope.Sources, in, known)
+	return f, append(notes, said...), ds, nil
+}
+
+// keptVars are the values of a scope's variables: those that were given, and of others
+// those that are stored with one of its sets. notes says which.
+func (d *Daemon) keptVars(draft *hcl.File, in jobspecs.Inputs, namespace string) (vars map[string]json.RawMessage, notes []string) {
+	vars = maps.Clone(in.Vars)
 	if vars == nil {
 		vars = map[string]json.RawMessage{}
 	}
 	for i := range draft.Specs {
-		key := draft.Specs[i].Set.Key()
-		if namespace != "" && !draft.Specs[i].Placed {
-			key.Namespace = namespace
-		}
-		old, err := d.store.Scope(key)
+		old, err := d.store.Scope(inNamespace(&draft.Specs[i], namespace))
 		if err != nil {
 			continue
 		}
@@ -196,14 +214,7 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 			}
 		}
 	}
-	in.Vars = vars
-	values, said, err := d.secrets(draft, namespace, m)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	in.Secrets = values
-	f, ds = readings.parse(scope.Sources, in, known)
-	return f, append(notes, said...), ds, nil
+	return vars, notes
 }
 
 func keeps(v hcl.Variable, value json.RawMessage) string {

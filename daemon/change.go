@@ -38,6 +38,9 @@ type change struct {
 	restarts bool
 	// same tells that nothing would be stored.
 	same bool
+	// known are the sets that expressions see, those of the same request included; nil:
+	// those that are stored.
+	known func(namespace string) map[string]hcl.Other
 	// seen is what foresee saw; nil before it looked.
 	seen *sight
 }
@@ -85,12 +88,17 @@ func (d *Daemon) expected(key jobspecs.Key, v *store.View, w client.Write) error
 // written is the spec of a set as its stored source says, read by the running
 // binary; nil when this one no longer reads it.
 func written(o jobspecs.Origin, key jobspecs.Key) *jobspecs.Spec {
+	var anywhere *jobspecs.Spec
 	for _, spec := range readings.read(o) {
-		if spec.Set.Name == key.Name {
+		switch {
+		case spec.Set.Name != key.Name:
+		case spec.Set.Namespace == key.Namespace:
 			return &spec
+		case !spec.Placed: // it was applied with -n
+			anywhere = &spec
 		}
 	}
-	return nil
+	return anywhere
 }
 
 // templateOf is a revision's template in the running binary's normal form.
@@ -277,6 +285,34 @@ func (d *Daemon) reserve(ctx context.Context, c *change) error {
 	}
 	c.intent.Subnet = subnet
 	return nil
+}
+
+// apart gives a change in a new namespace a subnet that no other change of its request
+// has: those are not stored yet.
+func (d *Daemon) apart(ctx context.Context, c *change, others []*change) error {
+	nets, ok := d.parts.Engine.(runtime.Networks)
+	if !ok || !c.intent.Subnet.IsValid() {
+		return nil
+	}
+	subnets, err := d.store.Subnets()
+	if err != nil || subnets[c.key.Namespace].IsValid() {
+		return err
+	}
+	taken := false
+	for _, o := range others {
+		if o.key.Namespace == c.key.Namespace {
+			c.intent.Subnet = o.intent.Subnet
+			return nil
+		}
+		if o.intent.Subnet.IsValid() {
+			subnets[o.key.Namespace] = o.intent.Subnet
+			taken = taken || o.intent.Subnet.Overlaps(c.intent.Subnet)
+		}
+	}
+	if taken {
+		c.intent.Subnet, err = d.freeSubnet(ctx, nets, c.key.Namespace, subnets)
+	}
+	return err
 }
 
 // compare says what differs, and which data would be lost sight of.
@@ -489,6 +525,15 @@ func (d *Daemon) sightOf(ctx context.Context, c *change, view store.View) (sight
 	pods = scrubPods(pods, d.unsaid(&s.view))
 	s.world = d.world(&s.view, d.now(), knownReadiness(pods, view.Members), vols)
 	s.env = d.env(&s)
+	if names := uses(&s.view); c.known != nil && len(names) > 0 {
+		s.env.Sets = map[string]hcl.Other{}
+		for _, name := range names {
+			if o, ok := c.known(c.key.Namespace)[name]; ok {
+				s.env.Sets[name] = o
+			}
+		}
+		s.env = s.env.Without(momentOf(&s.view))
+	}
 	s.world.After, s.world.MinAvailable = d.unavailable(s.world.Set), guard(&s)
 	return s, nil
 }

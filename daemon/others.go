@@ -98,12 +98,20 @@ func (d *Daemon) known(r client.ApplyRequest) (func(string) map[string]hcl.Other
 		if draft == nil {
 			continue // said when it is read
 		}
+		if vars, _ := d.keptVars(draft, in, r.Namespace); len(vars) > len(in.Vars) {
+			in.Vars = vars
+			if draft, _ = hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true, Draft: true}); draft == nil {
+				continue
+			}
+		}
 		for i := range draft.Specs {
 			s := &draft.Specs[i]
 			key := inNamespace(s, r.Namespace)
 			o := all[key.Namespace][key.Name]
 			o.Service = s.Set.Service
-			switch {
+			switch n := d.keptReplicas(key, s); {
+			case n != nil:
+				o.Ordinals = s.Set.Ordinals(*n)
 			case s.Set.Replicas != nil:
 				o.Ordinals = s.Set.Ordinals(*s.Set.Replicas)
 			case o.Ordinals == nil:
@@ -121,6 +129,22 @@ func (d *Daemon) known(r client.ApplyRequest) (func(string) map[string]hcl.Other
 		}
 		return all[namespace]
 	}, nil
+}
+
+// keptReplicas are those that a user gave a stored set, where its source says what it
+// said then; nil: there are none.
+func (d *Daemon) keptReplicas(key jobspecs.Key, s *jobspecs.Spec) *int {
+	v, err := d.load(key)
+	if err != nil || v == nil || v.Record.Overrides.Replicas == nil {
+		return nil
+	}
+	spec := *s
+	spec.Set.Namespace = key.Namespace
+	scope, err := d.store.Scope(key)
+	if err != nil {
+		return nil
+	}
+	return d.keptOverrides(v, &spec, scope.Inputs.Secrets).Replicas
 }
 
 // inNamespace is the key of a set that was applied with -n.

@@ -63,6 +63,8 @@ func storeProblem(err error) error {
 	switch {
 	case errors.Is(err, store.ErrChanged):
 		return &client.Problem{Type: client.ProblemChanged, Title: "the set was changed meanwhile", Status: http.StatusConflict, Detail: err.Error()}
+	case errors.Is(err, store.ErrSubnetTaken):
+		return &client.Problem{Type: client.ProblemChanged, Title: "another namespace got that network meanwhile; say it again", Status: http.StatusConflict, Detail: err.Error()}
 	case errors.Is(err, store.ErrFull):
 		return &client.Problem{Type: client.ProblemConflict, Title: "the namespace's network has no address left", Status: http.StatusConflict, Detail: err.Error()}
 	case errors.Is(err, store.ErrUnwritable):

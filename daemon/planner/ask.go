@@ -13,11 +13,7 @@ func (w *World) asked(p *Plan, wanted []*slot) (busy bool) {
 			busy = true
 			continue
 		}
-		if r := w.Specs[Target{s.ordinal, s.pod.Revision}]; r.Err != nil {
-			p.wait(Wait{Member: s.name, For: "it could not be made again: " + r.Err.Error(), Since: w.Now})
-			continue
-		}
-		if w.guarded(p, s) {
+		if w.unmakeable(p, s, s.pod.Revision) || w.guarded(p, s) {
 			continue
 		}
 		a := Action{Op: Stop, Ordinal: s.ordinal, Member: s.name, Target: s.pod.Revision, Reason: runtime.WhyRestart, Why: "its restart was asked for"}
@@ -28,6 +24,16 @@ func (w *World) asked(p *Plan, wanted []*slot) (busy bool) {
 		busy = true
 	}
 	return busy
+}
+
+// unmakeable tells whether a member that is there could not be made of a revision: it is
+// not stopped then.
+func (w *World) unmakeable(p *Plan, s *slot, revision string) bool {
+	r := w.Specs[Target{s.ordinal, revision}]
+	if r.Err != nil {
+		p.wait(Wait{Member: s.name, For: "it could not be made again: " + r.Err.Error(), Since: w.Now})
+	}
+	return r.Err != nil
 }
 
 // rest keeps a member down that the user stopped.

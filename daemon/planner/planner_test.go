@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -647,6 +649,25 @@ func BenchmarkNext10000(b *testing.B) {
 	}
 	for b.Loop() {
 		Next(w)
+	}
+}
+
+// An update stops nobody that could not be made of the new revision, and goes no
+// further.
+func TestAnUpdateLeavesAMemberThatCouldNotBeMade(t *testing.T) {
+	w := world(update("r2"), running("web-0", "web-1"), unready(2, "r1"))
+	w.Specs = map[Target]Rendered{{1, "r2"}: {Err: errors.New("invalid index")}}
+	if got, want := Next(w).String(), "stop web-2 (outdated and not available)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w = world(update("r2"), running("web-0", "web-1", "web-2:r2"))
+	w.Specs = map[Target]Rendered{{1, "r2"}: {Err: errors.New("invalid index")}}
+	plan := Next(w)
+	if len(plan.Actions) != 0 || len(plan.Waiting) == 0 || !strings.Contains(plan.Waiting[0].For, "it could not be made again: invalid index") {
+		t.Errorf("got %q, waiting %v", plan, plan.Waiting)
+	}
+	if !slices.Contains(w.Needed(), Target{1, "r2"}) {
+		t.Error("it is not looked whether it could")
 	}
 }
 

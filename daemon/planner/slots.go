@@ -103,7 +103,8 @@ func (w *World) due(s *slot) bool {
 }
 
 // Needed names the renderings that a plan may hand to the engine: of missing
-// members what they would be made of, of present ones their own revision.
+// members what they would be made of, of present ones their own revision, and of those
+// whose turn in the update comes the one that they get.
 func (w *World) Needed() []Target {
 	wanted, condemned := w.slots()
 	var out []Target
@@ -113,6 +114,9 @@ func (w *World) Needed() []Target {
 			out = append(out, Target{s.ordinal, s.target})
 		case !s.gone():
 			out = append(out, Target{s.ordinal, s.pod.Revision})
+			if w.due(s) && w.outdated(s) {
+				out = append(out, Target{s.ordinal, w.Update})
+			}
 		}
 	}
 	return out

@@ -49,6 +49,9 @@ func (w *World) update(p *Plan, wanted []*slot) {
 			w.waitForBudget(p, s, wanted)
 			continue
 		}
+		if w.unmakeable(p, s, w.next(s)) {
+			continue
+		}
 		p.act(w.stopForUpdate(s, "outdated and not available"))
 		inFlight++
 	}
@@ -60,7 +63,7 @@ func (w *World) update(p *Plan, wanted []*slot) {
 			w.waitForBudget(p, s, wanted)
 			return
 		}
-		if w.guarded(p, s) {
+		if w.unmakeable(p, s, w.next(s)) || w.guarded(p, s) {
 			return
 		}
 		p.stop(w.stopForUpdate(s, "outdated"), true)
@@ -117,6 +120,14 @@ func last(s *slot, role string) int {
 		return 1
 	}
 	return 0
+}
+
+// next is the revision of which a member that is due is made when its turn comes.
+func (w *World) next(s *slot) string {
+	if w.outdated(s) {
+		return w.Update
+	}
+	return s.pod.Revision
 }
 
 func (w *World) stopForUpdate(s *slot, why string) Action {

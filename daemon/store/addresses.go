@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -21,9 +22,26 @@ func (s *Store) Reserve(namespace string, subnet netip.Prefix, members []string)
 	return s.update(func(tx *bolt.Tx) error { return reserveIn(tx, namespace, subnet, members) })
 }
 
+// free refuses a subnet that another namespace has, to one that does not have it yet.
+func free(tx *bolt.Tx, namespace string, subnet netip.Prefix) error {
+	b := tx.Bucket(bucketNetworks)
+	if string(b.Get([]byte(namespace))) == subnet.String() {
+		return nil
+	}
+	return b.ForEach(func(other, v []byte) error {
+		if p, err := netip.ParsePrefix(string(v)); err == nil && string(other) != namespace && p.Overlaps(subnet) {
+			return fmt.Errorf("subnet %s is that of namespace %s: %w", subnet, other, ErrSubnetTaken)
+		}
+		return nil
+	})
+}
+
 func reserveIn(tx *bolt.Tx, namespace string, subnet netip.Prefix, members []string) error {
 	if !subnet.IsValid() {
 		return nil
+	}
+	if err := free(tx, namespace, subnet); err != nil {
+		return err
 	}
 	if err := tx.Bucket(bucketNetworks).Put([]byte(namespace), []byte(subnet.String())); err != nil {
 		return err

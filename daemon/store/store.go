@@ -40,6 +40,9 @@ var (
 	// ErrOther is returned by Open for a store that cannot take over the one that was
 	// asked for.
 	ErrOther = errors.New("another stsd's state")
+	// ErrSubnetTaken is returned where a namespace would get a subnet that another one
+	// has: two asked at once. Whoever asks again finds a free one.
+	ErrSubnetTaken = errors.New("another namespace has it")
 	// ErrChanged is returned by Put when the generation moved on.
 	ErrChanged = errors.New("the set was changed meanwhile")
 	// ErrFull is returned by Put when the network has no address left.

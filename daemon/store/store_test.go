@@ -270,3 +270,25 @@ func TestADamagedFileIsRefusedAndLeftAlone(t *testing.T) {
 		t.Error("the damaged file was changed")
 	}
 }
+
+func TestTwoNamespacesNeverHaveOneSubnet(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	subnet := netip.MustParsePrefix("10.87.0.0/22")
+	for _, namespace := range []string{"one", "one"} {
+		if err := s.Reserve(namespace, subnet, []string{"web-0"}); err != nil {
+			t.Fatalf("its own: %v", err)
+		}
+	}
+	for _, other := range []string{"10.87.0.0/22", "10.87.1.0/24", "10.0.0.0/8"} {
+		if err := s.Reserve("two", netip.MustParsePrefix(other), nil); !errors.Is(err, ErrSubnetTaken) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+	if err := s.Reserve("two", netip.MustParsePrefix("10.87.4.0/22"), nil); err != nil {
+		t.Errorf("a free one: %v", err)
+	}
+}

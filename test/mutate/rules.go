@@ -408,4 +408,12 @@ var rules = []rule{
 		"jobspecs/hcl/moment.go", `l.Formed = l.Formed || h == aWhole`, `l.Formed = l.Formed || false`},
 	{"a pod that shows something else is told",
 		"runtime/equal.go", `p.Restarts == o.Restarts && `, ``},
+	{"an update stops nobody that could not be made again",
+		"daemon/planner/update.go", `if w.unmakeable(p, s, w.next(s)) || w.guarded(p, s) {`, `if w.guarded(p, s) {`},
+	{"two namespaces never have one subnet",
+		"daemon/store/addresses.go", `string(other) != namespace && p.Overlaps(subnet)`, `false && p.Overlaps(subnet)`},
+	{"new namespaces of one request get subnets of their own",
+		"daemon/change.go", `taken = taken || o.intent.Subnet.Overlaps(c.intent.Subnet)`, `_ = taken`},
+	{"sets of one name in two namespaces are two",
+		"daemon/change.go", `case spec.Set.Namespace == key.Namespace:`, `case true:`},
 }
