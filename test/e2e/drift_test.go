@@ -165,6 +165,10 @@ func (w *world) trace(set string) trace {
 
 func (w *world) compare(d drift, before trace) {
 	w.t.Helper()
+	w.await(d.set+"-0 to have its name", func() error { // it is ready under another one, too
+		_, err := engine().ContainerInspect(w.t.Context(), w.container(d.set+"-0"))
+		return err
+	})
 	now := w.trace(d.set)
 	if d.anew && now.id == before.id || !d.anew && (now.id != before.id || now.started != before.started) {
 		w.t.Errorf("%s: container %s started at %s, was %s started at %s; want another one: %v", d.set, now.id, now.started, before.id, before.started, d.anew)

@@ -18,9 +18,10 @@ func TestWhatIsStartedByHandIsStopped(t *testing.T) {
 	w.apply(spec{replicas: 2})
 	foreign := w.foreign(idleServer, nil, w.container("theirs"))
 	docker(t, "start", foreign)
-	before, kept := w.trace("web"), w.container("web-1_previous")
+	before := w.trace("web")
 
 	w.ok("stop", "web-1", "--timeout", patience.String())
+	kept := w.inspect("web-1_previous").ID // while it runs it has the member's name again
 	docker(t, "start", kept)
 	w.ended(kept)
 	if events := w.events("web-1"); !slices.Contains(events, "StartedByHand") {
