@@ -121,7 +121,7 @@ func TestAMemberIsFoundOnANetworkOfOthers(t *testing.T) {
 		t.Errorf("an ended container is on %v", c.Joined)
 	}
 	check(t, e.Remove(t.Context(), id))
-	check(t, raw().ContainerRemove(t.Context(), other, container.RemoveOptions{Force: true}))
+	check(t, raw().ContainerRemove(t.Context(), other, container.RemoveOptions{Force: true, RemoveVolumes: true}))
 	after := must(raw().NetworkInspect(t.Context(), before.ID, network.InspectOptions{}))(t)
 	if !reflect.DeepEqual(after, before) {
 		t.Errorf("the network is %+v\nand was        %+v", after, before)

@@ -203,7 +203,7 @@ func (w *world) foreign(config *container.Config, host *container.HostConfig, na
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
-		w.check(engine().ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true}))
+		w.check(engine().ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true}))
 	})
 	return made.ID
 }
