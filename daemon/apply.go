@@ -141,11 +141,8 @@ func (d *Daemon) prepare(ctx context.Context, r client.ApplyRequest, m *making) 
 				return nil, nil, invalid(fmt.Sprintf("set %s is written twice: %s and %s", key, first, place))
 			}
 			seen[key] = place
-			c, err := d.prepareOne(ctx, spec, store.Scope{Sources: scope.Sources, Inputs: f.Inputs}, known, r)
+			c, err := d.prepareOne(ctx, spec, store.Scope{Sources: scope.Sources, Inputs: f.Inputs}, known, r, changes)
 			if err != nil {
-				return nil, nil, err
-			}
-			if err := d.apart(ctx, c, changes); err != nil {
 				return nil, nil, err
 			}
 			c.notes, c.known = append(c.notes, kept...), known
@@ -238,7 +235,7 @@ func namespaced(spec *jobspecs.Spec, namespace string) error {
 }
 
 // prepareOne works out the change of one set.
-func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope store.Scope, known func(string) map[string]hcl.Other, r client.ApplyRequest) (*change, error) {
+func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope store.Scope, known func(string) map[string]hcl.Other, r client.ApplyRequest, beside []*change) (*change, error) {
 	key := spec.Set.Key()
 	v, err := d.load(key)
 	if err != nil {
@@ -263,7 +260,7 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 			return nil, err
 		}
 	}
-	c, err := d.change(ctx, v, want, &scope, r.Cause)
+	c, err := d.change(ctx, v, want, &scope, r.Cause, beside...)
 	if err != nil {
 		return nil, err
 	}

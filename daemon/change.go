@@ -139,8 +139,9 @@ type wanted struct {
 	exact string
 }
 
-// change works out what it takes to get from v to w.
-func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *store.Scope, cause string) (*change, error) {
+// change works out what it takes to get from v to w; beside are the other changes of
+// its request so far, which are not stored yet.
+func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *store.Scope, cause string, beside ...*change) (*change, error) {
 	key := w.set.Key()
 	c := &change{key: key, before: v}
 	c.result = client.Result{Namespace: key.Namespace, Set: key.Name, Created: v == nil}
@@ -155,7 +156,7 @@ func (d *Daemon) change(ctx context.Context, v *store.View, w wanted, scope *sto
 	c.intent.Record, c.intent.Scope = r, scope
 	d.revise(ctx, c, w, cause)
 	c.forget()
-	if err := d.reserve(ctx, c); err != nil {
+	if err := d.reserve(ctx, c, beside); err != nil {
 		return nil, err
 	}
 	c.compare()
@@ -259,9 +260,10 @@ func (d *Daemon) moved(ctx context.Context, t jobspecs.Template) func(*jobspecs.
 	}
 }
 
-// reserve works out which members need an address, and from where. While the
+// reserve works out which members need an address, and from where: not from a subnet
+// that is stored, or that a change beside it has, for another namespace. While the
 // engine is out of reach the loop does it later.
-func (d *Daemon) reserve(ctx context.Context, c *change) error {
+func (d *Daemon) reserve(ctx context.Context, c *change, beside []*change) error {
 	nets, ok := d.parts.Engine.(runtime.Networks)
 	if !ok {
 		return nil
@@ -269,6 +271,11 @@ func (d *Daemon) reserve(ctx context.Context, c *change) error {
 	subnets, err := d.store.Subnets()
 	if err != nil {
 		return err
+	}
+	for _, o := range beside {
+		if o.intent.Subnet.IsValid() {
+			subnets[o.key.Namespace] = o.intent.Subnet
+		}
 	}
 	r := &c.intent.Record
 	have, err := d.store.Addresses(c.key)
@@ -285,34 +292,6 @@ func (d *Daemon) reserve(ctx context.Context, c *change) error {
 	}
 	c.intent.Subnet = subnet
 	return nil
-}
-
-// apart gives a change in a new namespace a subnet that no other change of its request
-// has: those are not stored yet.
-func (d *Daemon) apart(ctx context.Context, c *change, others []*change) error {
-	nets, ok := d.parts.Engine.(runtime.Networks)
-	if !ok || !c.intent.Subnet.IsValid() {
-		return nil
-	}
-	subnets, err := d.store.Subnets()
-	if err != nil || subnets[c.key.Namespace].IsValid() {
-		return err
-	}
-	taken := false
-	for _, o := range others {
-		if o.key.Namespace == c.key.Namespace {
-			c.intent.Subnet = o.intent.Subnet
-			return nil
-		}
-		if o.intent.Subnet.IsValid() {
-			subnets[o.key.Namespace] = o.intent.Subnet
-			taken = taken || o.intent.Subnet.Overlaps(c.intent.Subnet)
-		}
-	}
-	if taken {
-		c.intent.Subnet, err = d.freeSubnet(ctx, nets, c.key.Namespace, subnets)
-	}
-	return err
 }
 
 // compare says what differs, and which data would be lost sight of.
@@ -433,15 +412,6 @@ func (d *Daemon) unrendered(ctx context.Context, c *change) (*sight, error) {
 	if c.seen != nil {
 		return c.seen, nil
 	}
-	s, err := d.foreseen(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	c.seen = &s
-	return c.seen, nil
-}
-
-func (d *Daemon) foreseen(ctx context.Context, c *change) (sight, error) {
 	view := store.View{Record: c.intent.Record, Members: map[int]planner.Member{}}
 	if c.before != nil {
 		view = *c.before
@@ -451,11 +421,16 @@ func (d *Daemon) foreseen(ctx context.Context, c *change) (sight, error) {
 	if c.before == nil {
 		var err error
 		if view.Volumes, view.Record.Formed, err = d.store.Former(c.key); err != nil {
-			return sight{}, err
+			return nil, err
 		}
 	}
 	view.Revisions = c.revisions()
-	return d.sightOf(ctx, c, view)
+	s, err := d.sightOf(ctx, c, view)
+	if err != nil {
+		return nil, err
+	}
+	c.seen = &s
+	return c.seen, nil
 }
 
 // members are those stored, with what the change asks of them.

@@ -210,13 +210,7 @@ func fieldOf(step hcl2.Traverser) string {
 
 func (l *looker) index(e *hclsyntax.IndexExpr) held {
 	l.use(e.Key)
-	switch h := l.of(e.Collection); h {
-	case members:
-		return aMember
-	default:
-		l.leak(h)
-		return nothing
-	}
+	return l.element(e.Collection, nothing)
 }
 
 func (l *looker) splat(e *hclsyntax.SplatExpr) held {

@@ -148,15 +148,7 @@ func secondName(t hcl2.Traversal) string {
 	if len(t) < 2 {
 		return ""
 	}
-	switch step := t[1].(type) {
-	case hcl2.TraverseAttr:
-		return step.Name
-	case hcl2.TraverseIndex:
-		if step.Key.Type() == cty.String {
-			return step.Key.AsString()
-		}
-	}
-	return ""
+	return fieldOf(t[1])
 }
 
 func (p *printer) reference(t hcl2.Traversal) {

@@ -52,12 +52,9 @@ func (s *scope) statefulset(b *hclsyntax.Block) jobspecs.Spec {
 	d.mounted(spec.Template)
 	spec.Images = Images(spec.Template)
 	switch {
-	case HasErrors(s.found[before:]):
+	case HasErrors(s.found[before:]), d.unknown && !s.opt.Draft:
 		d.checkInPart(&spec)
-	case s.opt.Draft:
-	case d.unknown:
-		d.checkInPart(&spec)
-	default:
+	case !s.opt.Draft:
 		spec.Ports = d.checkMembers(&spec)
 	}
 	return spec

@@ -330,7 +330,9 @@ func TestAContainerLeftByAnotherRunIsSwept(t *testing.T) {
 		made := must(raw().ContainerCreate(t.Context(), &container.Config{
 			Image: sandboxImage, Labels: map[string]string{labelInside: e.cfg.Daemon + " " + instance},
 		}, &container.HostConfig{Binds: []string{s.Pod.Volumes[0].Name + ":/volumes/0"}}, nil, nil, ""))(t)
-		t.Cleanup(func() { raw().ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true}) })
+		t.Cleanup(func() {
+			raw().ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		})
 		return made.ID
 	}
 	dead, live := leave("dead"), leave(e.instance)

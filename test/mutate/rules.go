@@ -413,7 +413,7 @@ var rules = []rule{
 	{"two namespaces never have one subnet",
 		"daemon/store/addresses.go", `string(other) != namespace && p.Overlaps(subnet)`, `false && p.Overlaps(subnet)`},
 	{"new namespaces of one request get subnets of their own",
-		"daemon/change.go", `taken = taken || o.intent.Subnet.Overlaps(c.intent.Subnet)`, `_ = taken`},
+		"daemon/change.go", `subnets[o.key.Namespace] = o.intent.Subnet`, `_ = o`},
 	{"sets of one name in two namespaces are two",
 		"daemon/change.go", `case spec.Set.Namespace == key.Namespace:`, `case true:`},
 }
