@@ -166,7 +166,7 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 	in := scope.Inputs
 	in.Secrets = nil
 	if !hcl.Declares(scope.Sources) {
-		f, ds = readings.parse(scope.Sources, in, known)
+		f, ds = parseSource(scope.Sources, in, known)
 		return f, nil, ds, nil
 	}
 	draft, ds := hcl.Parse(scope.Sources, in, hcl.Options{AllowMissing: true, Draft: true})
@@ -179,7 +179,7 @@ func (d *Daemon) read(scope client.Scope, namespace string, known func(string) m
 		return nil, nil, nil, err
 	}
 	in.Secrets = values
-	f, ds = readings.parse(scope.Sources, in, known)
+	f, ds = parseSource(scope.Sources, in, known)
 	return f, append(notes, said...), ds, nil
 }
 
@@ -276,12 +276,17 @@ func (d *Daemon) prepareOne(ctx context.Context, spec *jobspecs.Spec, scope stor
 // said before; only the restart mark, which is no content, when it differs.
 // Another value of a secret is no other source.
 func (d *Daemon) keptOverrides(v *store.View, spec *jobspecs.Spec, secrets map[string]string) jobspecs.Overrides {
-	o := v.Record.Overrides
 	scope, err := d.store.Scope(v.Record.Key())
 	if err != nil {
-		return o
+		return v.Record.Overrides
 	}
 	scope.Inputs.Secrets = secrets
+	return keptOf(v, spec, scope)
+}
+
+// keptOf is keptOverrides, of a source with inputs that count.
+func keptOf(v *store.View, spec *jobspecs.Spec, scope store.Scope) jobspecs.Overrides {
+	o := v.Record.Overrides
 	old := written(jobspecs.Origin{Source: scope.Sources, Inputs: scope.Inputs}, v.Record.Key())
 	if old != nil {
 		old.Set.Namespace = spec.Set.Namespace

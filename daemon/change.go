@@ -89,7 +89,7 @@ func (d *Daemon) expected(key jobspecs.Key, v *store.View, w client.Write) error
 // binary; nil when this one no longer reads it.
 func written(o jobspecs.Origin, key jobspecs.Key) *jobspecs.Spec {
 	var anywhere *jobspecs.Spec
-	for _, spec := range readings.read(o) {
+	for _, spec := range readSource(o) {
 		switch {
 		case spec.Set.Name != key.Name:
 		case spec.Set.Namespace == key.Namespace:

@@ -292,12 +292,12 @@ func (d *Daemon) env(s *sight) hcl.Env {
 
 // momentOf is what the set's expressions, those of its stored revisions too, look at.
 func momentOf(v *store.View) hcl.Moment {
-	m := moments.of(v.Record.Template)
+	m := momentsOf(v.Record.Template)
 	for _, part := range hcl.Beside(&v.Record.Set) {
-		m = m.And(moments.of(part))
+		m = m.And(momentsOf(part))
 	}
 	for i := range v.Revisions {
-		m = m.And(moments.of(v.Revisions[i].Template))
+		m = m.And(momentsOf(v.Revisions[i].Template))
 	}
 	return m
 }

@@ -144,7 +144,7 @@ func (d *Daemon) keptReplicas(key jobspecs.Key, s *jobspecs.Spec) *int {
 	if err != nil {
 		return nil
 	}
-	return d.keptOverrides(v, &spec, scope.Inputs.Secrets).Replicas
+	return keptOf(v, &spec, scope).Replicas
 }
 
 // inNamespace is the key of a set that was applied with -n.

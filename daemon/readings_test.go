@@ -49,7 +49,7 @@ func TestTheEnvironmentHasWhatExpressionsLookAt(t *testing.T) {
 // A template that is too long to be looked through is taken to look at everything.
 func TestOfALongPartNothingIsKnown(t *testing.T) {
 	long := []byte(`{"container":{"a":{"image":"` + strings.Repeat("x", longestRead) + `"}}}`)
-	if got := moments.of(long); got != (hcl.Moment{Fresh: true, Formed: true}) {
+	if got := momentsOf(long); got != (hcl.Moment{Fresh: true, Formed: true}) {
 		t.Errorf("it looks at %+v", got)
 	}
 }
